@@ -158,6 +158,28 @@ fn one_nan(x: f32) -> f32 {
     if x.is_nan() { canonical() } else { x }
 }
 
+/// An operand as `.ftz` takes it, in double precision.
+#[inline(always)]
+fn flushed_operand(x: f32) -> f64 {
+    f64::from(flush(x))
+}
+
+/// The single that `.ftz` leaves of a result in double precision, which is exact or lies on the same side as the exact
+/// one of every number of 25 bits.
+///
+/// Flushed is what is below the normal numbers after rounding as with an exponent of unbounded range
+/// ([`Format::pack_flushed`](crate::values::soft::Format::pack_flushed)); from half of its last place below the least
+/// normal number on, a result is rounded up to that. Sums need not ask, since a subnormal one is exact.
+#[inline(always)]
+fn flushed(result: f64) -> f32 {
+    const KEPT: f64 = f32::MIN_POSITIVE as f64 * (1.0 - 1.0 / (1 << 25) as f64);
+    let kept = match result.abs() < KEPT {
+        true => 0.0_f64.copysign(result),
+        false => result,
+    };
+    one_nan(kept as f32)
+}
+
 /// `add`, `sub` and `mul`.
 fn sum(op: Arith, wide: bool, m: u32) -> AluFn {
     match (op, wide, m) {
@@ -171,7 +193,7 @@ fn sum(op: Arith, wide: bool, m: u32) -> AluFn {
             alu!(|a: f32, b: f32| -> f32 { flush(one_nan(flush(a) - flush(b))) })
         }
         (Arith::Mul, false, FTZ) => {
-            alu!(|a: f32, b: f32| -> f32 { flush(one_nan(flush(a) * flush(b))) })
+            alu!(|a: f32, b: f32| -> f32 { flushed(flushed_operand(a) * flushed_operand(b)) })
         }
         (Arith::Add, true, 0) => alu!(|a: f64, b: f64| -> f64 { a + b }),
         (Arith::Sub, true, 0) => alu!(|a: f64, b: f64| -> f64 { a - b }),
@@ -202,7 +224,10 @@ fn fused(wide: bool, m: u32) -> AluFn {
         }
         (false, 0) => alu!(|a: f32, b: f32, c: f32| -> f32 { one_nan(fma32(a, b, c)) }),
         (false, FTZ) => alu!(|a: f32, b: f32, c: f32| -> f32 {
-            flush(one_nan(fma32(flush(a), flush(b), flush(c))))
+            flushed(directed::odd_sum(
+                flushed_operand(a) * flushed_operand(b),
+                flushed_operand(c),
+            ))
         }),
         (true, 0) => alu!(|a: f64, b: f64, c: f64| -> f64 { a.mul_add(b, c) }),
         (false, 2) => alu!(|a: f32, b: f32, c: f32| -> f32 {
@@ -235,7 +260,9 @@ fn quotient(i: &Instruction, wide: bool, m: u32) -> AluFn {
     let loose = i.has("approx") || i.has("full");
     match (wide, m) {
         (false, 0) => alu!(|a: f32, b: f32| -> f32 { one_nan(a / b) }),
-        (false, FTZ) => alu!(|a: f32, b: f32| -> f32 { flush(one_nan(flush(a) / flush(b))) }),
+        (false, FTZ) => {
+            alu!(|a: f32, b: f32| -> f32 { flushed(flushed_operand(a) / flushed_operand(b)) })
+        }
         (true, 0) => alu!(|a: f64, b: f64| -> f64 { a / b }),
         (false, _) if loose => alu!(|a: f32, b: f32| -> f32 { one_nan(a / b) }),
         (false, _) => alu!(imm m, |a: u64, b: u64| -> u64 { arith(Arith::Div, F32, m, a, b, 0) }),
@@ -337,6 +364,24 @@ mod tests {
                 let (have, want) = (fma32(x, y, z), x.mul_add(y, z));
                 prop_assert!(have.to_bits() == want.to_bits() || have.is_nan() && want.is_nan(),
                              "{x:e} {y:e} {z:e}: {have:e} {want:e}");
+            }
+        }
+
+        #[test]
+        fn what_is_flushed_is_what_is_subnormal_after_rounding(a: u32, b: u32, c: u32, scale in 0u32..4) {
+            // Random products and quotients are seldom near the least normal number.
+            let one = |bits: u32| bits & 0x807f_ffff | 127 << 23;
+            let least = |bits: u32| bits & 0x807f_ffff | (1 + scale % 2) << 23;
+            let near = |bits: u32| f32::MIN_POSITIVE.to_bits() + (bits & 3);
+            for (x, y) in [(least(a), one(b) - (scale / 2 << 23)), (near(a), near(b) + (126 << 23)), (a, b)] {
+                let [m, n, o] = [x, y, c].map(f32::from_bits);
+                let product = flushed(flushed_operand(m) * flushed_operand(n));
+                let quotient = flushed(flushed_operand(m) / flushed_operand(n));
+                let sum = flushed(directed::odd_sum(flushed_operand(m) * flushed_operand(n), flushed_operand(o)));
+                let exact = |op, c| arith(op, F32, FTZ, x.into(), y.into(), c);
+                prop_assert_eq!(u64::from(product.to_bits()), exact(Arith::Mul, 0), "{:e} * {:e}", m, n);
+                prop_assert_eq!(u64::from(quotient.to_bits()), exact(Arith::Div, 0), "{:e} / {:e}", m, n);
+                prop_assert_eq!(u64::from(sum.to_bits()), exact(Arith::Fma, c.into()), "{:e} * {:e} + {:e}", m, n, o);
             }
         }
 

@@ -250,7 +250,10 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     }
                     Some(&second) if old == truncate(operand, size) => second,
                     Some(_) => old,
-                    None => update(atomic.op, group.space, size, old, operand),
+                    None => {
+                        let subnormals = Subnormals::of_atomic(group.space);
+                        update(atomic.op, subnormals, size, old, operand)
+                    }
                 };
                 let old = match (self.memory.locks(), spot) {
                     (Some(locks), Spot::Global { mapping, offset }) => {
@@ -330,8 +333,26 @@ fn signed(value: u64, bytes: u32) -> i64 {
     (value << unused) as i64 >> unused
 }
 
-/// The new value of so many bytes of a space, of an atomic that always writes.
-pub(crate) fn update(op: Rmw, space: Space, bytes: u32, old: u64, operand: u64) -> u64 {
+/// Whether a sum of singles takes subnormal numbers for zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subnormals {
+    /// An atomic on global memory (PTX ISA, `atom` and `red`).
+    Flushed,
+    /// One on shared memory (likewise), and a bulk copy that reduces, to global memory too (on an H100).
+    Kept,
+}
+
+impl Subnormals {
+    pub(crate) fn of_atomic(space: Space) -> Self {
+        match space {
+            Space::Global => Self::Flushed,
+            _ => Self::Kept,
+        }
+    }
+}
+
+/// The new value of so many bytes, of an atomic that always writes.
+pub(crate) fn update(op: Rmw, subnormals: Subnormals, bytes: u32, old: u64, operand: u64) -> u64 {
     let operand = truncate(operand, bytes);
     let new = match op {
         Rmw::And => old & operand,
@@ -357,10 +378,9 @@ pub(crate) fn update(op: Rmw, space: Space, bytes: u32, old: u64, operand: u64) 
         Rmw::MaxU => old.max(operand),
         Rmw::MinS => signed(old, bytes).min(signed(operand, bytes)) as u64,
         Rmw::MaxS => signed(old, bytes).max(signed(operand, bytes)) as u64,
-        // The ISA: on global memory it flushes subnormal numbers, on shared memory it does not.
         Rmw::AddF32 => {
-            let global = space == Space::Global;
-            let own = |x| if global { flush(x) } else { x };
+            let flushes = subnormals == Subnormals::Flushed;
+            let own = |x| if flushes { flush(x) } else { x };
             let [a, b] = [old, operand].map(|bits| own(f32::from_bits(bits as u32)));
             one_nan(own(a + b)).to_bits().into()
         }
@@ -388,7 +408,7 @@ mod tests {
 
     #[test]
     fn wrapping_counters() {
-        let run = |op, old, operand| update(op, Space::Global, 4, old, operand);
+        let run = |op, old, operand| update(op, Subnormals::Flushed, 4, old, operand);
         assert_eq!(
             (
                 run(Rmw::Inc, 3, 3),
@@ -410,13 +430,13 @@ mod tests {
     #[test]
     fn signs_and_widths() {
         let minus = u64::from(-1i32 as u32);
-        let update = |op, bytes, old, operand| update(op, Space::Shared, bytes, old, operand);
+        let update = |op, bytes, old, operand| update(op, Subnormals::Kept, bytes, old, operand);
         assert_eq!(update(Rmw::MinS, 4, 5, minus), minus);
         assert_eq!(update(Rmw::MinU, 4, 5, minus), 5);
         assert_eq!(update(Rmw::MaxS, 8, 5, u64::MAX), 5);
         assert_eq!(update(Rmw::Add, 4, 0xffff_ffff, 1), 0);
         assert_eq!(update(Rmw::AddF32, 4, 1, 1), 2);
-        assert_eq!(super::update(Rmw::AddF32, Space::Global, 4, 1, 1), 0);
+        assert_eq!(super::update(Rmw::AddF32, Subnormals::Flushed, 4, 1, 1), 0);
         assert_eq!(
             update(
                 Rmw::Half {

@@ -8,7 +8,7 @@ use events::SHARED_STEP;
 use ptx::ast::Space;
 
 use super::address::{Group, each_aligned, lanes};
-use super::atomic::update;
+use super::atomic::{Subnormals, update};
 use super::cta::CtaId;
 use super::fault::{Fault, FaultKind};
 use super::listener::Listener;
@@ -152,7 +152,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             }
             let spot = self.spot(cta, warp, lane, element, true)?;
             if let Some((op, _)) = copy.reduce {
-                value = update(op, space, size, self.peek(warp, spot, size), value);
+                let old = self.peek(warp, spot, size);
+                value = update(op, Subnormals::Kept, size, old, value);
             }
             self.changes(who, warp, lane, element, spot, value);
             self.poke(warp, spot, size, value);
@@ -203,7 +204,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 let spot = self.spot(cta, warp, lane, element, true)?;
                 let mut new = value[lane] & (u64::MAX >> (64 - 8 * size));
                 if let Some(op) = store.reduce {
-                    new = update(op, group.space, size, self.peek(warp, spot, size), new);
+                    let old = self.peek(warp, spot, size);
+                    new = update(op, Subnormals::Kept, size, old, new);
                 }
                 self.changes(who, warp, lane, element, spot, new);
                 self.poke(warp, spot, size, new);

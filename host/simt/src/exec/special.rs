@@ -105,6 +105,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 // The window starts with the CTA's own memory.
                 (Space::Shared, Space::Shared) => at[lane] - windows::SHARED < events::SHARED_STEP,
                 (Space::Shared, Space::SharedCluster) => true,
+                // The window of a kernel's parameters lies in the global one (PTX ISA, `isspacep`).
+                (Space::Param, Space::Global) => true,
                 // Constants lie in device memory, but an address of one is not global: the code that
                 // ptxas makes compares it with their bounds.
                 (Space::Global, Space::Const) => constant,

@@ -7,7 +7,8 @@ use super::soft::{self, BF16, F16, F32, F64, Format, Number, Round};
 
 /// Rounding mode in bits 0 to 2.
 const ROUND: u32 = 7;
-/// Subnormal inputs and results become zero.
+/// Subnormal inputs and results become zero. Of results, those are subnormal that still are after rounding
+/// ([`Format::pack_flushed`]).
 pub(crate) const FTZ: u32 = 1 << 3;
 /// Results are clamped to [0, 1].
 pub(crate) const SAT: u32 = 1 << 4;
@@ -130,7 +131,9 @@ pub(crate) fn arith(op: Arith, format: Format, mods: u32, a: u64, b: u64, c: u64
             Arith::Fma => directed::fma(a, b, c, round),
             Arith::Div | Arith::Rcp | Arith::Sqrt => None,
         };
-        if let Some(result) = quick {
+        // The least normal number may be what a subnormal one was rounded to.
+        let open = |result: f32| mods & FTZ != 0 && result.abs() == f32::MIN_POSITIVE;
+        if let Some(result) = quick.filter(|&result| !open(result)) {
             return output(result.to_bits().into(), F32, mods);
         }
     }
@@ -145,7 +148,11 @@ pub(crate) fn arith(op: Arith, format: Format, mods: u32, a: u64, b: u64, c: u64
         Arith::Rcp => soft::div(one, get(a)),
         Arith::Sqrt => soft::sqrt(get(a)),
     };
-    output(format.pack(number, round), format, mods)
+    let bits = match mods & FTZ {
+        0 => format.pack(number, round),
+        _ => format.pack_flushed(number, round),
+    };
+    output(bits, format, mods)
 }
 
 fn negate(bits: u64, format: Format) -> u64 {

@@ -128,6 +128,37 @@ impl Format {
         }
     }
 
+    /// The bits of `number`, rounded, with a zero in place of what `.ftz` flushes: a result that is still below the
+    /// normal numbers after rounding as with an exponent of unbounded range, as GPUs do (an H100's `mul` and `div`).
+    pub(crate) fn pack_flushed(self, number: Number, round: Round) -> u64 {
+        let bits = self.pack(number, round);
+        // Products and quotients of normal numbers, and sums of these, have exponents of two bits more.
+        let unbounded = Self {
+            exponent: self.exponent + 3,
+            ..self
+        };
+        let least = ((unbounded.bias() - self.bias() + 1) as u64) << self.fraction;
+        match unbounded.pack(number, round) & (unbounded.sign() - 1) < least {
+            true => bits & self.sign(),
+            false => bits,
+        }
+    }
+
+    /// The NaN of this format with the sign and the highest bits of another one's, made quiet.
+    pub(crate) fn nan_of(self, bits: u64, from: Self) -> u64 {
+        let sign = if bits & from.sign() != 0 {
+            self.sign()
+        } else {
+            0
+        };
+        let payload = bits & ((1 << from.fraction) - 1);
+        let payload = match self.fraction >= from.fraction {
+            true => payload << (self.fraction - from.fraction),
+            false => payload >> (from.fraction - self.fraction),
+        };
+        sign | self.infinity() | 1 << (self.fraction - 1) | payload
+    }
+
     fn round(self, x: Exact, round: Round) -> u64 {
         let sign = if x.negative { self.sign() } else { 0 };
         if x.magnitude == 0 {

@@ -1,7 +1,7 @@
 //! Floating-point instructions (PTX ISA 9.0, chapters 9.7.3 to 9.7.5) in every rounding mode.
 
 use anyhow::{Result, bail};
-use rustc_apfloat::ieee::{BFloat, Double, Half, Quad, Single};
+use rustc_apfloat::ieee::{BFloat, Double, Half, IeeeFloat, Quad, Semantics, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
 use super::approx::approximate;
@@ -43,22 +43,71 @@ pub(super) fn flush<F: Float>(op: &Opcode<'_>, value: F) -> F {
     }
 }
 
-fn exact<F: Float + FloatConvert<Quad>>(
-    op: &Opcode<'_>,
-    inputs: &[u64],
-    width: u32,
-) -> Result<Expected> {
+/// A format, and one of its precision whose exponents have eleven bits.
+trait Format: Float + FloatConvert<Quad> + FloatConvert<Self::Wide> {
+    type Wide: Float;
+}
+
+/// So many bits, of which eleven are the exponent's.
+struct Wide<const BITS: usize>;
+
+impl<const BITS: usize> Semantics for Wide<BITS> {
+    const BITS: usize = BITS;
+    const EXP_BITS: usize = 11;
+}
+
+impl Format for Half {
+    type Wide = IeeeFloat<Wide<22>>;
+}
+
+impl Format for BFloat {
+    type Wide = IeeeFloat<Wide<19>>;
+}
+
+impl Format for Single {
+    type Wide = IeeeFloat<Wide<35>>;
+}
+
+impl Format for Double {
+    type Wide = IeeeFloat<Wide<64>>;
+}
+
+/// Whether `.ftz` flushes a result: it is below the normal numbers after rounding as with an exponent of unbounded
+/// range, as GPUs judge it (an H100's `mul` and `div`).
+fn is_flushed<F: Format>(op: &Opcode<'_>, arg: impl Fn(usize) -> F) -> bool {
+    let wide = |value: F| -> F::Wide { value.convert(&mut false).value };
+    let Some(result) = arithmetic(op, |n| wide(arg(n))) else {
+        return false;
+    };
+    op.has("ftz") && result.abs() < wide(F::smallest_normalized())
+}
+
+/// What the basic operations give.
+fn arithmetic<F: Float>(op: &Opcode<'_>, arg: impl Fn(usize) -> F) -> Option<F> {
     let round = rounding(op);
-    let arg = |n: usize| flush(op, F::from_bits(u128::from(inputs[n])));
-    let one = || F::from_u128(1).value;
     let result = match op.name {
-        "add" => arg(0).add_r(arg(1), round).value,
-        "sub" => arg(0).sub_r(arg(1), round).value,
-        "mul" => arg(0).mul_r(arg(1), round).value,
-        "fma" | "mad" => arg(0).mul_add_r(arg(1), arg(2), round).value,
-        "div" => arg(0).div_r(arg(1), round).value,
-        "rcp" => one().div_r(arg(0), round).value,
-        "sqrt" => sqrt(arg(0), round),
+        "add" => arg(0).add_r(arg(1), round),
+        "sub" => arg(0).sub_r(arg(1), round),
+        "mul" => arg(0).mul_r(arg(1), round),
+        "fma" | "mad" => arg(0).mul_add_r(arg(1), arg(2), round),
+        "div" => arg(0).div_r(arg(1), round),
+        "rcp" => F::from_u128(1).value.div_r(arg(0), round),
+        _ => return None,
+    };
+    Some(result.value)
+}
+
+fn exact<F: Format>(op: &Opcode<'_>, inputs: &[u64], width: u32) -> Result<Expected> {
+    let arg = |n: usize| flush(op, F::from_bits(u128::from(inputs[n])));
+    let result = match op.name {
+        "add" | "sub" | "mul" | "fma" | "mad" | "div" | "rcp" => {
+            let result = arithmetic(op, arg).unwrap_or(F::NAN);
+            match is_flushed(op, arg) {
+                true => F::ZERO.copy_sign(result),
+                false => result,
+            }
+        }
+        "sqrt" => sqrt(arg(0), rounding(op)),
         "abs" => arg(0).abs(),
         "neg" => -arg(0),
         "copysign" => return Ok(Expected::Exact(copysign(inputs, width))),

@@ -5,7 +5,7 @@ use ptx::ast::Space;
 
 use crate::code::{Access, Atomic, Callee, Kind, MbarrierKind, Op, Rmw, Special};
 use crate::exec::address::{Group, lanes};
-use crate::exec::atomic::{truncate, update};
+use crate::exec::atomic::{Subnormals, truncate, update};
 use crate::exec::cta::CtaId;
 use crate::exec::fault::Fault;
 use crate::exec::machine::Machine;
@@ -239,8 +239,9 @@ impl Machine<'_, Unobserved> {
                         |index: usize| atomic.second.get(index).map_or(0, |&row| value(row, lane));
                     found && (0..old.len()).any(|index| new(index) != old[index])
                 } else {
+                    let subnormals = Subnormals::of_atomic(group.space);
                     let new =
-                        |index| update(atomic.op, group.space, size, old[index], operand(index));
+                        |index| update(atomic.op, subnormals, size, old[index], operand(index));
                     (0..old.len()).any(|index| new(index) != old[index])
                 };
                 if changes {
