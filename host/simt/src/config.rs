@@ -24,6 +24,9 @@ pub struct DeviceConfig {
     pub shared_per_cta: u32,
     /// Shared memory of a multiprocessor in bytes.
     pub shared_per_sm: u32,
+    /// What every word of shared memory holds when a CTA starts. A GPU leaves there what was there before.
+    #[serde(default)]
+    pub shared_content: u32,
     /// Bytes a device-side `malloc` may hand out in all.
     pub malloc_heap: u64,
     /// Bytes of stack and local memory of one thread.
@@ -39,6 +42,7 @@ impl Default for DeviceConfig {
             sm_count: 132,
             shared_per_cta: 232_448,
             shared_per_sm: 233_472,
+            shared_content: 0,
             malloc_heap: 8 << 20,
             local_per_thread: 512 << 10,
             name: "simulated sm_90".to_owned(),

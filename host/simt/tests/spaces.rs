@@ -67,6 +67,29 @@ fn a_large_device_costs_what_is_touched() {
 }
 
 #[test]
+fn shared_memory_holds_what_the_device_is_made_with() {
+    let body = ".shared .b32 word; ld.shared.u32 %r0, [word]; st.shared.u32 [word], 3;
+                cvt.u64.u32 %d0, %r0; st.global.u64 [%mine], %d0; ret;";
+    let header = ".version 8.0\n.target sm_90\n.address_size 64\n";
+    let (module, _) = ptx::parse(&format!("{header}{}", kernel(body)));
+    for content in [0, 7] {
+        let config = DeviceConfig {
+            shared_content: content,
+            ..DeviceConfig::default()
+        };
+        let mut device = Device::new(config).unwrap();
+        let module = device.load(&module).unwrap();
+        let array = device.memory_mut().alloc(16).unwrap();
+        let launch = Launch::new([2, 1, 1], [1; 3], array.to_le_bytes().to_vec());
+        device.launch(module, "k", &launch).unwrap();
+        let mut words = [0; 16];
+        device.memory().read(array, &mut words).unwrap();
+        let content = u128::from(content);
+        assert_eq!(u128::from_le_bytes(words), content << 64 | content);
+    }
+}
+
+#[test]
 fn static_and_dynamic_shared_memory_do_not_overlap() {
     let text = format!(
         ".extern .shared .align 16 .b8 dynamic[]; .shared .align 4 .b32 outer;\n{}",

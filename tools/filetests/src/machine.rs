@@ -25,6 +25,10 @@ use crate::header::{Case, Class};
 
 pub use trace::Trace;
 
+/// What shared memory holds before a kernel writes to it, by turns: what flags are set to, which an earlier launch may
+/// have left there, and something that makes no sense.
+const SHARED_CONTENT: [u32; 2] = [1, 0xdead_beef];
+
 /// A launch that takes longer hangs.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -212,6 +216,7 @@ impl Machine {
     pub fn under(model: Option<Model>, checks: Option<Checks>, seed: u64) -> Result<Self> {
         let device = Device::new(DeviceConfig {
             memory: 1 << 30,
+            shared_content: SHARED_CONTENT[usize::from(seed % 2 == 1)],
             ..DeviceConfig::default()
         })?;
         let checker = checks.map(|checks| {

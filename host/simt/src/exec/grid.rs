@@ -201,7 +201,7 @@ impl<'a, O: Listener + ?Sized> Grid<'a, O> {
             self.ctas[slot].start(id, block, kernel);
             let shared = &mut self.machine.shared[slot];
             shared.clear();
-            shared.resize(words, 0);
+            shared.resize(words, self.machine.setup.config.shared_content);
             self.machine.taint.start(slot);
         }
         self.machine.clusters[first] = ClusterBarrier {
