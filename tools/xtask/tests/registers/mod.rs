@@ -1,14 +1,16 @@
 //! ptxas takes the PTX that every program carries, as each mode loads it, the instructions that are run on
-//! random operands, and the files of `tests/exec`.
+//! random operands, and the files of `tests/exec` and `tests/race`.
 //!
-//! For one target; `cargo xtask ptxas-table` asks for the others.
+//! Files are for their own target, the others for one; `cargo xtask ptxas-table` asks for the others.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use bench_rodinia::registers::{accepts, embedded, serves, target_of};
-use filetests::{arithmetic, files, header};
+use filetests::header::{self, Case};
+use filetests::{arithmetic, files};
 use libtest_mimic::Trial;
 use xtask::apps::{Program, Variant, build::Builder};
 use xtask::registers::ptxas;
@@ -106,55 +108,80 @@ fn assemble_forms(toolkit: &Toolkit, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// A test per file of `tests/exec`: it is PTX, in every revision.
+/// A test per file of `tests/exec` and `tests/race`: it is PTX, in every revision.
 fn cases(builder: Option<&Builder>) -> Vec<Trial> {
-    let exec = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/exec");
-    let toolkit = builder.map(|builder| builder.toolkit.clone());
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
     let newest = newest_of(builder);
     let trial = |path: PathBuf| {
-        let name = path.file_stem().unwrap_or_default().display().to_string();
-        let toolkit = toolkit.clone();
+        let inside = path.strip_prefix(&tests).unwrap_or(&path);
+        let inside = inside.with_extension("");
+        let name = inside.display().to_string().replace('/', "::");
+        let asked = builder.map(|of| (of.toolkit.clone(), of.folder.with_file_name(TAKEN)));
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let old = unknown_to(newest, &text);
-        let ignored = toolkit.is_none() || old.is_some();
-        let run = move || match toolkit {
-            Some(toolkit) => Ok(assemble_cases(&toolkit, &path).map_err(|e| format!("{e:#}"))?),
+        let ignored = asked.is_none() || old.is_some();
+        let run = move || match asked {
+            Some((toolkit, taken)) => Ok(assemble_cases(&toolkit, &path, &taken.join(&inside))
+                .map_err(|error| format!("{error:#}"))?),
             None => Ok(()),
         };
-        Trial::test(format!("ptxas::exec::{name}"), run)
+        Trial::test(format!("ptxas::{name}"), run)
             .with_ignored_flag(ignored)
             .with_kind(old.unwrap_or_default())
     };
-    match files::below(&exec, "ptx") {
-        Ok(paths) => paths.into_iter().map(trial).collect(),
+    let all = ["exec", "race"].map(|folder| files::below(&tests.join(folder), "ptx"));
+    match all.into_iter().collect::<Result<Vec<_>>>() {
+        Ok(paths) => paths.into_iter().flatten().map(trial).collect(),
         Err(error) => {
             let error = format!("{error:#}");
-            vec![Trial::test("ptxas::exec", move || Err(error.into()))]
+            vec![Trial::test("ptxas::cases", move || Err(error.into()))]
         }
     }
 }
 
-fn assemble_cases(toolkit: &Toolkit, path: &Path) -> Result<()> {
+/// The folder, below the target folder, with a file for each file that ptxas takes: what it has taken. Asking about
+/// all of them takes minutes of processor time.
+const TAKEN: &str = "ptxas-taken";
+
+/// The oldest architecture that ptxas knows, since CUDA 13; some files are for older ones.
+const OLDEST: &str = "sm_75";
+
+fn assemble_cases(toolkit: &Toolkit, path: &Path, taken: &Path) -> Result<()> {
     let ptxas = ptxas(toolkit)?;
+    let cases = header::cases(&std::fs::read_to_string(path)?)?;
+    let key = key_of(&ptxas, &cases)?;
+    if std::fs::read_to_string(taken).is_ok_and(|was| was == key) {
+        return Ok(());
+    }
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("case.ptx");
-    for case in header::cases(&std::fs::read_to_string(path)?)? {
+    for case in &cases {
         std::fs::write(&file, &case.text)?;
         let own = target_of(&case.text).context("no `.target`")?;
-        // ptxas knows no device as old as some files are written for.
-        let target = match serves(&case.text, &format!("sm_{SM}")) {
-            true => format!("sm_{SM}"),
-            false => own.to_owned(),
+        let target = match serves(&case.text, OLDEST) {
+            true => OLDEST,
+            false => own,
         };
         let output = Command::new(&ptxas)
-            .args(["-O0", "-arch", &target, "-o"])
+            .args(["-O0", "-arch", target, "-o"])
             .arg(folder.path().join("case.cubin"))
             .arg(&file)
             .output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "[{}] {said}", case.revision);
     }
+    std::fs::create_dir_all(taken.parent().context("no folder")?)?;
+    std::fs::write(taken, key)?;
     Ok(())
+}
+
+/// A number for what ptxas is asked about, and for which ptxas it is.
+fn key_of(ptxas: &Path, cases: &[Case]) -> Result<String> {
+    let of = ptxas.metadata()?;
+    let mut hasher = DefaultHasher::new();
+    (ptxas, of.len(), of.modified()?).hash(&mut hasher);
+    cases.iter().for_each(|case| case.text.hash(&mut hasher));
+    Ok(format!("{:016x}\n", hasher.finish()))
 }
 
 fn judge(builder: &Builder, program: &Program) -> Result<()> {
