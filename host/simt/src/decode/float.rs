@@ -373,7 +373,7 @@ mod tests {
             let one = |bits: u32| bits & 0x807f_ffff | 127 << 23;
             let least = |bits: u32| bits & 0x807f_ffff | (1 + scale % 2) << 23;
             let near = |bits: u32| f32::MIN_POSITIVE.to_bits() + (bits & 3);
-            for (x, y) in [(least(a), one(b) - (scale / 2 << 23)), (near(a), near(b) + (126 << 23)), (a, b)] {
+            for (x, y) in [(least(a), one(b) - ((scale / 2) << 23)), (near(a), near(b) + (126 << 23)), (a, b)] {
                 let [m, n, o] = [x, y, c].map(f32::from_bits);
                 let product = flushed(flushed_operand(m) * flushed_operand(n));
                 let quotient = flushed(flushed_operand(m) / flushed_operand(n));
