@@ -1,6 +1,7 @@
 //! What a program hands to a load: PTX text, a fat binary, or a wrapper around one.
 
 use std::ffi::{c_char, c_void};
+use std::fmt;
 use std::sync::Arc;
 
 use image::elf;
@@ -29,7 +30,41 @@ pub struct Refusal {
     /// What a driver that needs PTX answers.
     pub code: CUresult,
     /// Why, in one line.
-    pub message: String,
+    pub why: String,
+    /// The mangled names of the kernels that are there without it, as far as they are known.
+    pub kernels: Vec<String>,
+}
+
+impl Refusal {
+    /// One that names no kernels.
+    pub fn new(code: CUresult, why: impl Into<String>) -> Refusal {
+        Refusal {
+            code,
+            why: why.into(),
+            kernels: Vec::new(),
+        }
+    }
+}
+
+/// Names of kernels that a message has.
+const NAMED: usize = 5;
+
+impl fmt::Display for Refusal {
+    /// Why, and some of the kernels.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)?;
+        let Some((first, others)) = self.kernels.split_first() else {
+            return Ok(());
+        };
+        write!(f, "; kernels in it: {first}")?;
+        for name in others.iter().take(NAMED - 1) {
+            write!(f, ", {name}")?;
+        }
+        match self.kernels.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => write!(f, ", and {more} more"),
+        }
+    }
 }
 
 /// PTX text and where it came from.
@@ -117,10 +152,10 @@ pub fn read_bytes(bytes: &[u8], origin: &str, sm: u32) -> Result<Image, Refusal>
         return from_fatbin(bytes, sm).map(Image::Module);
     }
     if bytes.starts_with(b"\x7fELF") {
-        let why = format!("{origin} is a cubin, and PTX is needed");
         return Err(Refusal {
             code: CUresult::NO_BINARY_FOR_GPU,
-            message: why,
+            why: format!("{origin} is a cubin, and PTX is needed"),
+            kernels: elf::kernels(bytes).unwrap_or_default(),
         });
     }
     let end = bytes
@@ -192,11 +227,10 @@ fn from_text(text: String, origin: &str) -> Result<Source, Refusal> {
 /// A cubin can run if it was built with line information: then it carries its PTX.
 fn from_cubin(cubin: &[u8], origin: &str) -> Result<Source, Refusal> {
     let Some(text) = elf::embedded_ptx(cubin) else {
-        let names = elf::kernels(cubin).unwrap_or_default().join(", ");
-        let why = format!("{origin}: a cubin without PTX; kernels in it: {names}");
         return Err(Refusal {
             code: CUresult::NO_BINARY_FOR_GPU,
-            message: why,
+            why: format!("{origin}: a cubin without PTX"),
+            kernels: elf::kernels(cubin).unwrap_or_default(),
         });
     };
     Ok(Source {
@@ -231,11 +265,16 @@ fn wrapper(bytes: Ptr<u8>, sm: u32) -> Result<Image, Refusal> {
             Ok(source) => sources.push(source),
             // NVIDIA's library for kernels that launch kernels is machine code only. What needs it
             // is found out when the others are linked.
-            Err(refusal) if refusal.message.contains(DEVICE_RUNTIME) => {}
+            Err(refusal) if is_device_runtime(&refusal) => {}
             Err(refusal) => return Err(refusal),
         }
     }
     Ok(Image::Units(sources))
+}
+
+fn is_device_runtime(refusal: &Refusal) -> bool {
+    let mut kernels = refusal.kernels.iter();
+    kernels.any(|kernel| kernel.contains(DEVICE_RUNTIME))
 }
 
 fn fat(bytes: Ptr<u8>, sm: u32) -> Result<Source, Refusal> {
@@ -275,10 +314,7 @@ fn from_fatbin(bytes: &[u8], sm: u32) -> Result<Source, Refusal> {
                 });
             }
         }
-        return Err(Refusal {
-            code: CUresult::NO_BINARY_FOR_GPU,
-            message: no_ptx(&fatbin, sm),
-        });
+        return Err(no_ptx(&fatbin, sm));
     };
     let origin = match entry.identifier.as_deref() {
         Some(name) => name.to_owned(),
@@ -294,33 +330,24 @@ fn from_fatbin(bytes: &[u8], sm: u32) -> Result<Source, Refusal> {
 }
 
 /// Says what is there instead of PTX, so that the user knows which kernels cannot be checked.
-fn no_ptx(fatbin: &Fatbin<'_>, sm: u32) -> String {
-    let kernels: Vec<String> = fatbin
-        .best_elf(sm)
-        .or(fatbin
-            .entries
-            .iter()
-            .find(|entry| entry.kind == fatbin::Kind::Elf))
-        .and_then(|entry| elf::kernels(&entry.bytes().ok()?).ok())
-        .unwrap_or_default();
-    let found: Vec<String> = fatbin
-        .entries
-        .iter()
-        .map(|entry| match entry.kind {
-            fatbin::Kind::Ptx => format!("compute_{}", entry.sm),
-            _ => format!("sm_{}", entry.sm),
-        })
-        .collect();
-    format!(
-        "no PTX for sm_{sm} in the fat binary (found: {}); kernels in it: {}; \
-         build with -gencode arch=compute_{sm},code=compute_{sm}",
-        found.join(", "),
-        if kernels.is_empty() {
-            "unknown".to_owned()
-        } else {
-            kernels.join(", ")
-        },
-    )
+fn no_ptx(fatbin: &Fatbin<'_>, sm: u32) -> Refusal {
+    let mut entries = fatbin.entries.iter();
+    let code = fatbin.best_elf(sm);
+    let code = code.or_else(|| entries.find(|entry| entry.kind == fatbin::Kind::Elf));
+    let kernels = code.and_then(|entry| elf::kernels(&entry.bytes().ok()?).ok());
+    let found = fatbin.entries.iter().map(|entry| match entry.kind {
+        fatbin::Kind::Ptx => format!("compute_{}", entry.sm),
+        _ => format!("sm_{}", entry.sm),
+    });
+    let found = found.collect::<Vec<_>>().join(", ");
+    Refusal {
+        code: CUresult::NO_BINARY_FOR_GPU,
+        why: format!(
+            "no PTX for sm_{sm} in the fat binary (found: {found}); build with \
+             -gencode arch=compute_{sm},code=compute_{sm}"
+        ),
+        kernels: kernels.unwrap_or_default(),
+    }
 }
 
 fn starts_with(bytes: Ptr<u8>, magic: &[u8]) -> Result<bool, Refusal> {
@@ -337,16 +364,10 @@ fn starts_with(bytes: Ptr<u8>, magic: &[u8]) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-fn refuse(code: CUresult, message: &str) -> Refusal {
-    Refusal {
-        code,
-        message: message.to_owned(),
-    }
+fn refuse(code: CUresult, why: &str) -> Refusal {
+    Refusal::new(code, why)
 }
 
-fn invalid(why: &dyn std::fmt::Display) -> Refusal {
-    Refusal {
-        code: CUresult::INVALID_IMAGE,
-        message: why.to_string(),
-    }
+fn invalid(why: &dyn fmt::Display) -> Refusal {
+    Refusal::new(CUresult::INVALID_IMAGE, why.to_string())
 }

@@ -200,6 +200,7 @@ impl<'a> Builder<'a> {
                 | Event::Forgotten { .. }
                 | Event::Assumed(_)
                 | Event::Unordered { .. }
+                | Event::WithoutPtx { .. }
                 | Event::Missed { .. }
                 | Event::ToolError { .. }
                 | Event::Note { .. } => {}
@@ -222,6 +223,11 @@ impl<'a> Builder<'a> {
                         .add(pair.launches.map(name));
                 }
                 Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
+                Event::WithoutPtx {
+                    kernel,
+                    why,
+                    launches,
+                } => self.without_ptx(kernel, why, *launches),
                 Event::Missed { text } => self.missed(readable(text)),
                 Event::ToolError { text } => {
                     let errors = &mut self.report.tool.errors;

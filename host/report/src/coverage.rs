@@ -1,7 +1,9 @@
 //! The last two lines of a text report: SUMMARY and COVERAGE.
 
-use crate::model::{Accesses, Incomplete, Outcome, Report};
-use crate::words::{counted, listed, number, put_in};
+use std::cmp::Reverse;
+
+use crate::model::{Accesses, Incomplete, Kernel, Outcome, Report};
+use crate::words::{counted, listed, number, put_in, shortened};
 
 pub(crate) fn summary(report: &Report) -> String {
     let numbers = report.summary;
@@ -98,23 +100,26 @@ pub(crate) fn coverage(report: &Report) -> String {
             counted(all as u64, "kernel")
         ),
     }];
-    let missing: Vec<String> = kernels
-        .iter()
-        .filter(|kernel| !kernel.instrumented)
-        .map(
-            |kernel| match (&kernel.why_not, kernel.ptx_source.as_str()) {
+    let missing = kernels.iter().filter(|kernel| !kernel.instrumented);
+    let mut missing: Vec<&Kernel> = missing.collect();
+    missing.sort_by_key(|kernel| Reverse(kernel.launches));
+    let missing: Vec<String> = missing
+        .into_iter()
+        .map(|kernel| {
+            let name = shortened(&kernel.name);
+            match (&kernel.why_not, kernel.ptx_source.as_str()) {
                 (_, "none") if kernel.launches > 0 => {
                     let launches = counted(kernel.launches, "launch");
-                    format!("no PTX for {}, {launches}", kernel.name)
+                    format!("no PTX for {name}, {launches}")
                 }
-                (_, "none") => format!("no PTX for {}", kernel.name),
-                (Some(why), _) => format!("{}: {why}", kernel.name),
+                (_, "none") => format!("no PTX for {name}"),
+                (Some(why), _) => format!("{name}: {why}"),
                 (None, _) => match kernel.skipped_because.first() {
-                    Some(why) => format!("{}: {why}", kernel.name),
-                    None => format!("{}: not loaded through PTX", kernel.name),
+                    Some(why) => format!("{name}: {why}"),
+                    None => format!("{name}: not loaded through PTX"),
                 },
-            },
-        )
+            }
+        })
         .collect();
     if !missing.is_empty() {
         parts[0] += &format!(" ({})", listed(&missing));

@@ -82,6 +82,15 @@ pub enum Event {
         /// How many launches, copies and fills.
         pieces: u64,
     },
+    /// A kernel was launched as the program brings it, because it has no PTX.
+    WithoutPtx {
+        /// Its mangled name.
+        kernel: String,
+        /// Why there is none: one line, no final period.
+        why: String,
+        /// How many times more than was written before.
+        launches: u64,
+    },
     /// Something of the run could not be checked, or was not kept.
     Missed {
         /// What, and why: one line, no final period.

@@ -25,6 +25,15 @@ pub(crate) fn listed(all: &[String]) -> String {
     text
 }
 
+/// The beginning of a name: templates have very long ones.
+pub(crate) fn shortened(name: &str) -> String {
+    const SHOWN: usize = 100;
+    match name.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
 /// `a`, `a, and b`, `a, b, and c`.
 pub(crate) fn joined(all: &[String]) -> String {
     match all {

@@ -535,6 +535,15 @@ impl Checker {
         self.write(Event::Note { text: text.into() });
     }
 
+    /// Writes that a kernel without PTX, with its mangled name, was launched so many times more.
+    pub fn without_ptx(&mut self, kernel: &str, why: &str, launches: u64) {
+        self.write(Event::WithoutPtx {
+            kernel: kernel.to_owned(),
+            why: why.to_owned(),
+            launches,
+        });
+    }
+
     /// Writes that something of the run is not checked.
     pub fn missed(&mut self, text: impl Into<String>) {
         self.write(Event::Missed { text: text.into() });

@@ -37,6 +37,8 @@ const GRACE: Duration = Duration::from_millis(1500);
 const PTXAS: &str = "ptxas";
 /// What names the ptxas that Triton runs.
 const TRITON_PTXAS: [&str; 2] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"];
+/// Lets CuPy give its kernels to the driver as PTX.
+const CUPY_PTX: &str = "CUPY_COMPILE_WITH_PTX";
 /// Names the folder of the driver that Triton links to.
 const TRITON_DRIVER: &str = "TRITON_LIBCUDA_PATH";
 /// SIGHUP, SIGINT, SIGKILL and SIGTERM have these numbers on every Linux.
@@ -213,7 +215,8 @@ fn give(
         command.env(variable, in_front(variable, &[path.into()], ":"));
     }
     command.env(GIVEN_VARIABLE, folder);
-    // What Triton makes is checked as PTX only.
+    // What CuPy and Triton make is checked as PTX only.
+    command.env(CUPY_PTX, "1");
     let ptxas = libraries.join(PTXAS);
     if ptxas.exists() {
         for variable in TRITON_PTXAS {

@@ -97,6 +97,18 @@ impl Builder<'_> {
         });
     }
 
+    /// Launches of a kernel that ran as it is.
+    pub(super) fn without_ptx(&mut self, kernel: &str, why: &str, launches: u64) {
+        let known = self.kernels.entry(kernel.to_owned()).or_default();
+        if known.ptx_source.is_empty() {
+            known.ptx_source = "none".to_owned();
+            known.why_not = Some(readable(why));
+        }
+        known.launches += launches;
+        known.skipped += launches;
+        self.report.coverage.launches.total += launches;
+    }
+
     pub(super) fn launch(&mut self, launch: &log::Launch) {
         let kernel = self.kernels.entry(launch.kernel.clone()).or_default();
         if kernel.ptx_source.is_empty() {

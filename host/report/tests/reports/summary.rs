@@ -68,6 +68,37 @@ fn what_was_not_checked_is_said() {
 }
 
 #[test]
+fn launches_of_kernels_without_ptx_are_counted() {
+    let sources = Sources::default();
+    let mut log = log(None, Vec::new());
+    let long = "f".repeat(200);
+    for (kernel, launches) in [("_Z6sealedPi", 1), ("_Z6sealedPi", 2), (&long, 40)] {
+        log.events.push(Event::WithoutPtx {
+            kernel: kernel.into(),
+            why: "a cubin without PTX".into(),
+            launches,
+        });
+    }
+    let report = Report::build(std::slice::from_ref(&log), &context(), &sources);
+    let text = render(&report, &sources);
+    let coverage = format!(
+        "1/3 kernels instrumented (no PTX for {}…, 40 launches; no PTX for sealed(int*), 3 launches), 1 of 44 launches checked",
+        &long[..100]
+    );
+    assert!(text.contains(&coverage), "{text}");
+    assert_eq!(report.summary.outcome, Outcome::Clean);
+    assert_valid(&report);
+    let strict = Context {
+        strict: true,
+        ..context()
+    };
+    let report = Report::build(&[log], &strict, &sources);
+    let text = render(&report, &sources);
+    let said = "--strict: 43 launches of kernels without PTX ran unchecked";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
 fn nothing_at_all_is_incomplete_and_a_failing_program_is_named() {
     let sources = Sources::default();
     let report = Report::build(&[], &context(), &sources);

@@ -95,7 +95,7 @@ impl Engine {
         }
         is_ptx(ptx)?;
         let module = &parsed.module;
-        let refuse = |code, message| Err(Refusal { code, message });
+        let refuse = |code, why: String| Err(Refusal::new(code, why));
         let entries = module.functions().filter(|function| function.entry);
         let names = entries.map(|function| function.name.to_string()).collect();
         match self.device.load(parsed, origin) {

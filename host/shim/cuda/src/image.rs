@@ -96,10 +96,8 @@ fn linked(units: &[Source]) -> Result<Ptx, Refusal> {
         name: &unit.origin,
         text: &unit.text,
     }));
-    let text = ptx::link::link(&named, &provided(&named)).map_err(|errors| Refusal {
-        code: CUresult::INVALID_PTX,
-        message: in_one_line(&errors),
-    })?;
+    let text = ptx::link::link(&named, &provided(&named))
+        .map_err(|errors| Refusal::new(CUresult::INVALID_PTX, in_one_line(&errors)))?;
     let names: Vec<&str> = units.iter().map(|unit| unit.origin.as_str()).collect();
     let ptx = Ptx {
         parsed: Parsed::new(&text),
@@ -114,13 +112,13 @@ fn linked(units: &[Source]) -> Result<Ptx, Refusal> {
 fn alone(ptx: &Ptx) -> Result<(), Refusal> {
     match unresolved(&ptx.parsed.module).first() {
         None => Ok(()),
-        Some(name) => Err(Refusal {
-            code: CUresult::NOT_SUPPORTED,
-            message: format!(
+        Some(name) => Err(Refusal::new(
+            CUresult::NOT_SUPPORTED,
+            format!(
                 "{}: {name} is defined nowhere; link the file that defines it, built with PTX in it",
                 ptx.origin
             ),
-        }),
+        )),
     }
 }
 
@@ -128,12 +126,7 @@ fn alone(ptx: &Ptx) -> Result<(), Refusal> {
 pub(crate) fn is_ptx(ptx: &Ptx) -> Result<(), Refusal> {
     let Ptx { origin, parsed } = ptx;
     let (module, diagnostics) = (&parsed.module, &parsed.diagnostics);
-    let refuse = |message| {
-        Err(Refusal {
-            code: CUresult::INVALID_PTX,
-            message,
-        })
-    };
+    let refuse = |why| Err(Refusal::new(CUresult::INVALID_PTX, why));
     if module.version.is_none() {
         let why = diagnostics
             .first()
@@ -169,10 +162,7 @@ pub(crate) fn readable(ptx: &Ptx) -> Result<(), Refusal> {
         let (line, column) = module.line_column(wrong.map_or(span.start, |d| d.span.start));
         let what = wrong.map_or("a function that cannot be read", |d| &d.message);
         let why = format!("{origin}:{line}:{column}: {what}");
-        return Err(Refusal {
-            code: CUresult::INVALID_PTX,
-            message: why,
-        });
+        return Err(Refusal::new(CUresult::INVALID_PTX, why));
     }
     Ok(())
 }

@@ -97,12 +97,10 @@ fn add(
     };
     let refused = match kind == PTX && !done {
         true => check(&source),
-        false => Err(Refusal {
-            code: CUresult::NOT_SUPPORTED,
-            message:
-                "only PTX is linked by the simulated device, and only before the link is complete"
-                    .to_owned(),
-        }),
+        false => Err(Refusal::new(
+            CUresult::NOT_SUPPORTED,
+            "only PTX is linked by the simulated device, and only before the link is complete",
+        )),
     };
     let found = state.links.get_mut(link)?;
     let Err(refusal) = refused else {
@@ -110,7 +108,7 @@ fn add(
         found.options.tell("");
         return Ok(());
     };
-    found.options.tell(&refusal.message);
+    found.options.tell(&refusal.to_string());
     Err(state.refused(&refusal, own))
 }
 
@@ -150,11 +148,8 @@ pub(crate) fn cuLinkComplete(
         if found.text.is_none() {
             let mut text = match linked(found) {
                 Ok(text) => text.into_bytes(),
-                Err(message) => {
-                    let refusal = Refusal {
-                        code: CUresult::INVALID_PTX,
-                        message,
-                    };
+                Err(why) => {
+                    let refusal = Refusal::new(CUresult::INVALID_PTX, why);
                     let options = found.options.clone();
                     return Err(state.refused(&refusal, &options));
                 }

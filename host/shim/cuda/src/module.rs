@@ -371,12 +371,12 @@ impl State {
     /// A program that goes on may take another kernel, which a GPU would not have run. So the run is incomplete, unless
     /// a driver would have refused the load too.
     pub(crate) fn refused(&mut self, refusal: &Refusal, options: &Options) -> CUresult {
-        options.tell(&refusal.message);
+        let why = refusal.to_string();
+        options.tell(&why);
         match refusal.code {
-            CUresult::INVALID_VALUE | CUresult::OUT_OF_MEMORY => self.engine.note(&refusal.message),
+            CUresult::INVALID_VALUE | CUresult::OUT_OF_MEMORY => self.engine.note(&why),
             _ => self.engine.missed(format!(
-                "the simulated device has not loaded a module that a GPU may load: {}",
-                refusal.message
+                "the simulated device has not loaded a module that a GPU may load: {why}"
             )),
         }
         refusal.code

@@ -21,20 +21,20 @@ pub(crate) fn refusal(text: &str, plainly: bool) -> Option<Refusal> {
         let parsed = one.split_once(':');
         let parsed = parsed.and_then(|(code, of)| Some((code.parse().ok()?, of)));
         let Some((code, of)) = parsed else {
-            return Some(Refusal {
-                code: CUresult::INVALID_VALUE,
-                message: format!("{VARIABLE}: `{one}`: expected CODE:TEXT, such as 222:.version 9.1"),
-            });
+            return Some(Refusal::new(
+                CUresult::INVALID_VALUE,
+                format!("{VARIABLE}: `{one}`: expected CODE:TEXT, such as 222:.version 9.1"),
+            ));
         };
         if plainly && !always {
             return None;
         }
         let line = text[..text.find(of)?].matches('\n').count() + 1;
-        Some(Refusal {
-            code: CUresult(code),
-            message: format!(
+        Some(Refusal::new(
+            CUresult(code),
+            format!(
                 "ptxas application ptx input, line {line}; error   : `{of}` is refused\nptxas fatal   : Ptx assembly aborted due to errors"
             ),
-        })
+        ))
     })
 }

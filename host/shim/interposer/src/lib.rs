@@ -22,6 +22,7 @@ mod own;
 mod resolve;
 mod state;
 mod trampoline;
+mod without_ptx;
 
 use std::ffi::c_int;
 

@@ -20,6 +20,7 @@ use runtime::{Checker, ModuleKey, options, progress};
 
 use crate::own::Own;
 use crate::resolve;
+use crate::without_ptx::{Untold, WithoutPtx};
 
 /// Between two looks at what is in flight, unless the program looks itself.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -57,6 +58,8 @@ pub(crate) struct State {
     pub(crate) linked: HashMap<u64, Link>,
     /// Graphs whose kernels are not checked, by handle: those of conditional nodes.
     pub(crate) bodies: HashSet<u64>,
+    /// Kernels that run as they are.
+    pub(crate) without_ptx: WithoutPtx,
     /// Wakes the thread that drains; it ends when this is dropped.
     wake: Option<Sender<()>>,
     /// There is a thread that ends the process by a signal.
@@ -209,6 +212,7 @@ fn start() -> Option<Mutex<State>> {
         links: HashMap::new(),
         linked: HashMap::new(),
         bodies: HashSet::new(),
+        without_ptx: WithoutPtx::default(),
         wake: None,
         ends,
         held: None,
@@ -283,7 +287,12 @@ fn end_by_signal() {
     if !interrupts::wait() {
         return;
     }
-    let write = || with_soon(SHORT, |state| state.session.interrupt(SHORT));
+    let write = || {
+        with_soon(SHORT, |state| {
+            state.tell_rest();
+            state.session.interrupt(SHORT);
+        });
+    };
     // What it has not written by then is missing.
     let _ = std::panic::catch_unwind(write);
     progress::erase();
@@ -310,6 +319,7 @@ extern "C" fn at_exit() {
     let settle = || {
         with_started(|state| {
             state.wake = None;
+            state.tell_rest();
             state.session.settle(LAST)
         })
     };
@@ -422,6 +432,7 @@ impl State {
     pub(crate) fn register(&mut self, handle: u64, module: u64, name: &str, kernel: bool) {
         self.functions.remove(&handle);
         self.owns.remove(&handle);
+        self.without_ptx.found(handle, module, name);
         let Some(found) = self.modules.get(&module) else {
             return;
         };
@@ -452,6 +463,7 @@ impl State {
     pub(crate) fn register_function(&mut self, handle: u64, kernel: u64) {
         self.functions.remove(&handle);
         self.owns.remove(&handle);
+        self.without_ptx.function_of(handle, kernel);
         let Some(found) = self.functions.get(&kernel).cloned() else {
             return;
         };
@@ -462,6 +474,27 @@ impl State {
             ..found
         };
         self.functions.insert(handle, function);
+    }
+
+    /// Writes down launches of kernels without PTX.
+    pub(crate) fn tell(&mut self, launches: impl IntoIterator<Item = Untold>) {
+        let checker = self.session.checker();
+        for Untold {
+            kernel,
+            why,
+            launches,
+        } in launches
+        {
+            if self.without_ptx.is_news(&why) {
+                checker.note(format!("kernels run unchecked: {why}"));
+            }
+            checker.without_ptx(&kernel, &why, launches);
+        }
+    }
+
+    fn tell_rest(&mut self) {
+        let rest = self.without_ptx.rest();
+        self.tell(rest);
     }
 
     /// Tells the checker where a module's variables are in a context.

@@ -1,5 +1,7 @@
 //! Which PTX of a fat binary is checked: one that every device can compile which the program may use.
 
+use std::collections::BTreeMap;
+
 use crate::common::program::Program;
 use runtime::Options;
 
@@ -31,12 +33,17 @@ fn a_library_is_checked_with_ptx_for_all_devices() {
                 Some(origin) => {
                     assert_eq!(ran.origins, [origin], "{what}");
                     assert_eq!(ran.racing(), ["racy"], "{what}");
+                    assert!(ran.without_ptx.is_empty(), "{what}");
                     assert_eq!(ran.checked("fine"), [true], "{what}");
                 }
                 None => {
                     assert!(ran.origins.is_empty(), "{what}");
-                    let told = |note: &String| note.contains("no PTX for sm_75");
-                    assert!(ran.notes.iter().any(told), "{what} {:?}", ran.notes);
+                    let told = |note: &&String| note.contains("no PTX for sm_75");
+                    assert_eq!(ran.notes.iter().filter(told).count(), 1, "{what}");
+                    // By itself and in a graph that is launched twice.
+                    let launches = [("fine", 1), ("racy", 3)];
+                    let launches = launches.map(|(kernel, count)| (kernel.to_owned(), count));
+                    assert_eq!(ran.without_ptx, BTreeMap::from(launches), "{what}");
                 }
             }
         }

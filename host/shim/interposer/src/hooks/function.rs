@@ -13,6 +13,7 @@ use crate::state::{Function, Module, State, with_started};
 fn forget(real: &'static Api, handle: u64) {
     let gone = with_started(|state| {
         state.session.poll();
+        state.without_ptx.unloaded(handle);
         let gone = state.modules.remove(&handle);
         state.functions.retain(|_, of| of.module != handle);
         let functions = &state.functions;
@@ -85,6 +86,48 @@ pub(crate) unsafe fn cuLibraryGetKernel(
         let result = real.cuLibraryGetKernel(kernel_out, library, name);
         let library = library.expose_provenance() as u64;
         register(result, kernel_out, library, name, true)
+    }
+}
+
+/// Remembers the functions or kernels of a module or library without PTX, of which the program has got so many handles
+/// without names.
+///
+/// # Safety
+/// After success `out` has room for so many handles, if it is not null.
+unsafe fn found_without_ptx<T>(
+    real: &'static Api,
+    handle: u64,
+    (result, out, room): (CUresult, *mut *mut T, c_uint),
+    kernel: bool,
+) {
+    let has = with_started(|state| state.without_ptx.has(handle)) == Some(true);
+    if result != CUresult::SUCCESS || !has || out.is_null() {
+        return;
+    }
+    for index in 0..room as usize {
+        // SAFETY: by the contract.
+        let found = unsafe { out.add(index).read() }.expose_provenance() as u64;
+        let name = match kernel {
+            _ if found == 0 => continue,
+            true => kernel_name(real, found),
+            false => name_of(real, found),
+        };
+        if let Some(name) = name {
+            with_started(|state| state.without_ptx.found(found, handle, &name));
+        }
+    }
+}
+
+/// The name of a kernel of a library, as the driver knows it.
+fn kernel_name(real: &Api, kernel: u64) -> Option<String> {
+    let handle = std::ptr::with_exposed_provenance_mut(kernel as usize);
+    let mut name = std::ptr::null();
+    // SAFETY: the handle is that of a live kernel, and there is room for the result.
+    unsafe {
+        match real.cuKernelGetName(&mut name, handle) {
+            CUresult::SUCCESS => Ptr::new(name).text().ok(),
+            _ => None,
+        }
     }
 }
 
@@ -202,7 +245,10 @@ pub(crate) unsafe fn cuModuleEnumerateFunctions(
         let all = |out, room| real.cuModuleEnumerateFunctions(out, room, module);
         enumerated(real, handle, functions, num_functions, count, all)
     };
-    register_all(real, module.expose_provenance() as u64);
+    let handle = module.expose_provenance() as u64;
+    register_all(real, handle);
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { found_without_ptx(real, handle, (result, functions, num_functions), false) };
     result
 }
 
@@ -219,7 +265,10 @@ pub(crate) unsafe fn cuLibraryEnumerateKernels(
         let all = |out, room| real.cuLibraryEnumerateKernels(out, room, library);
         enumerated(real, handle, kernels, num_kernels, count, all)
     };
-    register_all(real, library.expose_provenance() as u64);
+    let handle = library.expose_provenance() as u64;
+    register_all(real, handle);
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { found_without_ptx(real, handle, (result, kernels, num_kernels), true) };
     result
 }
 
@@ -227,6 +276,7 @@ pub(crate) unsafe fn cuLibraryEnumerateKernels(
 fn register_module(handle: u64, library: u64) {
     with_started(|state| {
         state.modules.remove(&handle);
+        state.without_ptx.module_of(handle, library);
         if let Some(found) = state.modules.get(&library).cloned() {
             let module = Module {
                 library: false,
@@ -320,15 +370,7 @@ impl State {
         if self.functions.contains_key(&function) {
             return;
         }
-        let handle = std::ptr::with_exposed_provenance_mut(function as usize);
-        let mut name = std::ptr::null();
-        // SAFETY: the handle is that of a live function, and there is room for the result.
-        let name = unsafe {
-            match real.cuFuncGetName(&mut name, handle) {
-                CUresult::SUCCESS => Ptr::new(name).text().ok(),
-                _ => None,
-            }
-        };
+        let name = name_of(real, function);
         let named = |of: &Function| name.as_ref().is_none_or(|name| *name == of.name);
         let known = self.functions.iter();
         let known = known.filter(|(_, of)| of.kernel && named(of));
@@ -343,6 +385,19 @@ impl State {
         let _relaxed = gpu::relaxed(real);
         if let Some(kernel) = kernels.into_iter().find(of_kernel) {
             self.register_function(function, kernel);
+        }
+    }
+}
+
+/// The name of a function, as the driver knows it.
+pub(super) fn name_of(real: &Api, function: u64) -> Option<String> {
+    let handle = std::ptr::with_exposed_provenance_mut(function as usize);
+    let mut name = std::ptr::null();
+    // SAFETY: the handle is that of a live function, and there is room for the result.
+    unsafe {
+        match real.cuFuncGetName(&mut name, handle) {
+            CUresult::SUCCESS => Ptr::new(name).text().ok(),
+            _ => None,
         }
     }
 }

@@ -40,6 +40,8 @@ unsafe fn instantiate(
         with_started(|state| {
             state.make_own(real, exec, &mut nodes);
             state.session.change_exec(exec, |all| *all = nodes);
+            let others = state.kernels_without_ptx(real, graph);
+            state.without_ptx.in_graph(exec, others);
         });
     }
     result
@@ -141,6 +143,8 @@ fn update(
                     *nodes = others;
                 }
             });
+            let others = state.kernels_without_ptx(real, graph);
+            state.without_ptx.in_graph(exec, others);
         });
     }
     result
@@ -450,6 +454,11 @@ pub(crate) unsafe fn cuGraphLaunch(
     if let Some(Some(armed)) = armed {
         let error = (result != CUresult::SUCCESS).then_some(result);
         with_started(|state| {
+            if error.is_none() {
+                let exec = exec.expose_provenance() as u64;
+                let told = state.without_ptx.graph_launched(exec);
+                state.tell(told);
+            }
             state.session.launched(armed, error);
             state.wake();
         });
@@ -460,7 +469,10 @@ pub(crate) unsafe fn cuGraphLaunch(
 
 pub(crate) unsafe fn cuGraphExecDestroy(real: &'static Api, exec: CUgraphExec) -> CUresult {
     let handle = exec.expose_provenance() as u64;
-    with_started(|state| state.session.forget_exec(handle));
+    with_started(|state| {
+        state.without_ptx.in_graph(handle, Vec::new());
+        state.session.forget_exec(handle);
+    });
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuGraphExecDestroy(exec) }
 }

@@ -262,6 +262,8 @@ enum Plan {
 pub(super) struct Pending {
     /// None where the function is not known.
     plan: Option<Plan>,
+    /// Its function, if it runs now and has no checks.
+    as_it_is: Option<u64>,
     /// What the driver has said.
     result: CUresult,
     _here: Option<gpu::Here>,
@@ -284,8 +286,15 @@ impl Launching<'_> {
         let stream = number(real, self.stream);
         let mut here = None;
         runtime::host_calls::ask_python();
+        let mut as_it_is = None;
         let plan = with_started(|state| {
-            let function = state.functions.get(&asked.function)?;
+            let Some(function) = state.functions.get(&asked.function) else {
+                as_it_is = match super::graph::capture(real, stream) {
+                    Some(_) => None,
+                    None => Some(asked.function),
+                };
+                return None;
+            };
             let now = current(real).map_or(0, |context| context.expose_provenance() as u64);
             let context = match function.kernel {
                 true => context_of(real, stream).unwrap_or(now),
@@ -311,6 +320,7 @@ impl Launching<'_> {
         });
         Pending {
             plan: plan.flatten(),
+            as_it_is,
             result: CUresult::SUCCESS,
             _here: here,
         }
@@ -364,7 +374,15 @@ impl Pending {
     pub(super) fn drain(self) -> CUresult {
         let result = self.result;
         let (function, armed) = match self.plan {
-            None => return result,
+            None => {
+                if let (CUresult::SUCCESS, Some(function)) = (result, self.as_it_is) {
+                    with_started(|state| {
+                        let told = state.without_ptx.launched(function);
+                        state.tell(told);
+                    });
+                }
+                return result;
+            }
             Some(Plan::Node(function, _)) => (function, None),
             Some(Plan::Launch(function, armed, _)) => (function, Some(armed)),
         };

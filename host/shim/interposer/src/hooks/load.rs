@@ -139,8 +139,26 @@ impl State {
     }
 }
 
+/// What is loaded for an image.
+pub(super) enum Found {
+    /// Its PTX, with checks.
+    Checked(Box<Checked>),
+    /// The image as it is. Why it has no PTX, if that is so.
+    AsItIs(Option<String>),
+}
+
+impl Found {
+    /// What is checked of it, if anything is.
+    pub(super) fn checked(&mut self) -> Option<&mut Checked> {
+        match self {
+            Self::Checked(checked) => Some(checked),
+            Self::AsItIs(_) => None,
+        }
+    }
+}
+
 /// Reads an image and puts checks in, if that is possible and this process is checked.
-fn check(found: Result<Image, Refusal>, library: bool) -> Option<Checked> {
+fn check(found: Result<Image, Refusal>, library: bool) -> Found {
     let source = match found {
         Ok(Image::Text(source) | Image::Module(source)) => source,
         Ok(Image::Units(units)) => match linked(&units) {
@@ -148,15 +166,12 @@ fn check(found: Result<Image, Refusal>, library: bool) -> Option<Checked> {
             Err(why) => {
                 // There is PTX, and the driver gets what the program has linked.
                 with(|state| state.session.checker().missed(why));
-                return None;
+                return Found::AsItIs(None);
             }
         },
-        Err(refusal) => {
-            with(|state| state.session.checker().note(refusal.message));
-            return None;
-        }
+        Err(refusal) => return Found::AsItIs(Some(refusal.why)),
     };
-    with(|state| {
+    let checked = with(|state| {
         if let Some((ptx, code)) = source.outdone {
             state.session.checker().note(format!(
                 "{}: what is checked is its PTX for compute_{ptx}; without checks the GPU runs machine code for sm_{code}, which differs where the source asks for the architecture",
@@ -164,7 +179,11 @@ fn check(found: Result<Image, Refusal>, library: bool) -> Option<Checked> {
             ));
         }
         state.prepare(source, library)
-    })
+    });
+    match checked {
+        Some(checked) => Found::Checked(Box::new(checked)),
+        None => Found::AsItIs(None),
+    }
 }
 
 /// The PTX of translation units of relocatable device code as one module, which the driver gets in place
@@ -235,16 +254,25 @@ pub(super) enum Ask<'a> {
 /// `load` asks the driver and gives the handle, `unload` gives it back.
 pub(super) fn load(
     real: &'static Api,
-    checked: Option<Checked>,
+    found: Found,
     load: impl Fn(Ask) -> (CUresult, u64),
     unload: impl Fn(u64),
 ) -> CUresult {
-    let Some(checked) = checked else {
-        // A driver may need memory for a module, and have none left beside ours.
-        let (result, handle) = in_room(|| load(Ask::Original));
-        // The handle may have been that of another one.
-        with_started(|state| state.modules.remove(&handle));
-        return result;
+    let checked = match found {
+        Found::Checked(checked) => checked,
+        Found::AsItIs(why) => {
+            // A driver may need memory for a module, and have none left beside ours.
+            let (result, handle) = in_room(|| load(Ask::Original));
+            with_started(|state| {
+                // The handle may have been that of another one.
+                state.modules.remove(&handle);
+                state.without_ptx.unloaded(handle);
+                if let (CUresult::SUCCESS, Some(why)) = (result, why) {
+                    state.without_ptx.loaded(handle, &why);
+                }
+            });
+            return result;
+        }
     };
     let loading = Loading {
         checked: &checked,
@@ -262,6 +290,7 @@ pub(super) fn load(
     }
     let handle = loaded.module;
     with(|state| {
+        state.without_ptx.unloaded(handle);
         state.modules.insert(handle, module);
         // The earlier the better: a driver waits for the device to do that.
         if let Some(context) = state.context() {
@@ -465,12 +494,10 @@ fn of_link(contents: Option<&[u8]>) -> Option<Result<Image, Refusal>> {
     let contents = contents?;
     let link = with(|state| state.linked.get(&fingerprint(contents)).cloned())??;
     Some(match (link.other, link.units.len()) {
-        (Some(name), _) => Err(Refusal {
-            code: CUresult::NO_BINARY_FOR_GPU,
-            message: format!(
-                "linked device code that runs unchecked: {name} is in it, which has no PTX"
-            ),
-        }),
+        (Some(name), _) => Err(Refusal::new(
+            CUresult::NO_BINARY_FOR_GPU,
+            format!("no PTX for {name}, which is in device code that was linked"),
+        )),
         (None, 1) => Ok(Image::Text(link.units.into_iter().next()?)),
         (None, _) => Ok(Image::Units(link.units)),
     })
@@ -485,12 +512,13 @@ fn has_linked() -> Option<bool> {
 ///
 /// # Safety
 /// `image` is what a load of the driver API takes.
-pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) -> Option<Checked> {
+pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) -> Found {
     // SAFETY: by the contract.
     let image = unsafe { Ptr::new(image) };
-    let contents = match has_linked()? {
-        true => load::contents(image),
-        false => None,
+    let contents = match has_linked() {
+        None => return Found::AsItIs(None),
+        Some(true) => load::contents(image),
+        Some(false) => None,
     };
     let found = of_link(contents.as_deref());
     let found = found.unwrap_or_else(|| {
@@ -504,12 +532,17 @@ pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) 
 ///
 /// # Safety
 /// `name` is null or a C string.
-pub(super) unsafe fn in_file(real: &Api, name: *const c_char, library: bool) -> Option<Checked> {
+pub(super) unsafe fn in_file(real: &Api, name: *const c_char, library: bool) -> Found {
     // SAFETY: by the contract.
-    let name = unsafe { Ptr::new(name) }.text().ok()?;
+    let name = unsafe { Ptr::new(name) }.text().ok();
     // Read it only where somebody asks.
-    let linked = has_linked()?;
-    let bytes = std::fs::read(&name).ok()?;
+    let file = has_linked().and_then(|linked| {
+        let name = name?;
+        Some((linked, std::fs::read(&name).ok()?, name))
+    });
+    let Some((linked, bytes, name)) = file else {
+        return Found::AsItIs(None);
+    };
     let found = of_link(load::contents_of(&bytes).filter(|_| linked));
     let found = found.unwrap_or_else(|| {
         let find = |sm| load::read_bytes(&bytes, &name, sm);

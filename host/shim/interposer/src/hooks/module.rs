@@ -7,7 +7,7 @@ use driver::pointer::Ptr;
 use driver::sys::*;
 
 use super::jit::{Jit, JitOptions};
-use super::load::{Ask, Checked, in_file, in_memory, load, written};
+use super::load::{Ask, Found, in_file, in_memory, load, written};
 
 /// Loads into a context: `original` loads what the program has given, of which `image` makes a copy.
 ///
@@ -16,14 +16,14 @@ use super::load::{Ask, Checked, in_file, in_memory, load, written};
 unsafe fn load_module(
     real: &'static Api,
     module: *mut CUmodule,
-    mut checked: Option<Checked>,
+    mut found: Found,
     jit: Jit,
     image: impl FnOnce() -> Option<Vec<u8>>,
     original: impl Fn() -> CUresult,
 ) -> CUresult {
     // SAFETY: by the contract.
     let jit = unsafe { JitOptions::new(jit) };
-    if let Some(checked) = &mut checked {
+    if let Some(checked) = found.checked() {
         checked.keep_own(image, jit.numbers());
     }
     let ask = |ask: Ask| {
@@ -43,7 +43,7 @@ unsafe fn load_module(
         let handle = std::ptr::with_exposed_provenance_mut(handle as usize);
         let _ = real.cuModuleUnload(handle);
     };
-    load(real, checked, ask, unload)
+    load(real, found, ask, unload)
 }
 
 /// A copy of an image in memory.
@@ -183,14 +183,14 @@ impl LibraryOptions {
 unsafe fn load_library(
     real: &'static Api,
     library: *mut CUlibrary,
-    mut checked: Option<Checked>,
+    mut found: Found,
     given: &LibraryOptions,
     image: impl FnOnce() -> Option<Vec<u8>>,
     original: impl Fn() -> CUresult,
 ) -> CUresult {
     // SAFETY: by the contract.
     let (jit, lasting) = unsafe { (JitOptions::new(given.jit), given.lasting()) };
-    if let Some(checked) = &mut checked {
+    if let Some(checked) = found.checked() {
         checked.keep_own(image, jit.numbers());
     }
     let ask = |ask: Ask| {
@@ -214,7 +214,7 @@ unsafe fn load_library(
         let handle = std::ptr::with_exposed_provenance_mut(handle as usize);
         let _ = real.cuLibraryUnload(handle);
     };
-    load(real, checked, ask, unload)
+    load(real, found, ask, unload)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the signature is NVIDIA's")]

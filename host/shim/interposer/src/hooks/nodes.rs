@@ -9,8 +9,10 @@ use driver::steps::Block;
 use driver::sys::*;
 use runtime::session::{Kernel, Node};
 
+use super::function::name_of;
 use super::launch::{Asked, Given, Params, UNKNOWN, values};
 use crate::state::{Function, State};
+use crate::without_ptx;
 
 /// What becomes of the hidden parameters of a graph's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,36 @@ impl State {
                     if let Some(child) = child(real, node) {
                         found.extend(self.nodes_of(real, child, places, &path, taken));
                     }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The kernels of a graph that have no PTX, child graphs included.
+    pub(super) fn kernels_without_ptx(
+        &self,
+        real: &'static Api,
+        graph: u64,
+    ) -> Vec<without_ptx::Kernel> {
+        let mut found = Vec::new();
+        if self.without_ptx.is_empty() {
+            return found;
+        }
+        for node in all(real, graph) {
+            match kind(real, node) {
+                Some(CUgraphNodeParams::KERNEL) => {
+                    let function = params(real, node).map(|of| asked(&of, [0; 3]).function);
+                    let unknown = function.filter(|of| !self.functions.contains_key(of));
+                    found.extend(unknown.and_then(|function| {
+                        let named = || name_of(real, function);
+                        self.without_ptx.kernel(function, named)
+                    }));
+                }
+                Some(CUgraphNodeParams::GRAPH) => {
+                    let child = child(real, node).into_iter();
+                    found.extend(child.flat_map(|child| self.kernels_without_ptx(real, child)));
                 }
                 _ => {}
             }

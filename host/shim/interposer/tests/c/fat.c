@@ -1,12 +1,14 @@
 /* Loads a fat binary as a library and launches two kernels: in `racy` all threads store to one word, in `fine` each adds to
-   its own. Prints what `fine` has left. The arguments say what is in it: `p70` is PTX for compute_70, `m75` what stands for
+   its own. Prints what `fine` has left. Then launches a graph twice that has `racy` in it. The arguments say what is in it: `p70` is PTX for compute_70, `m75` what stands for
    machine code for sm_75. */
 #include "both.h"
 
 CUresult cuInit(unsigned), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
     cuLibraryLoadData(H *, const void *, int *, void **, unsigned, int *, void **, unsigned),
     cuLibraryLoadFromFile(H *, const char *, int *, void **, unsigned, int *, void **, unsigned),
-    cuLibraryGetKernel(H *, H, const char *), cuMemAlloc_v2(P *, size_t), cuMemsetD32_v2(P, unsigned, size_t);
+    cuLibraryGetKernel(H *, H, const char *), cuMemAlloc_v2(P *, size_t), cuMemsetD32_v2(P, unsigned, size_t),
+    cuStreamCreate(H *, unsigned), cuStreamBeginCapture_v2(H, int), cuStreamEndCapture(H, H *),
+    cuGraphInstantiateWithFlags(H *, H, unsigned long long), cuGraphLaunch(H, H), cuGraphExecDestroy(H);
 
 static char image[1 << 16];
 static size_t bytes = 16;
@@ -49,6 +51,18 @@ int main(int argc, char **argv) {
     CHECK(cuMemAlloc_v2(&many, 4 * COUNT));
     CHECK(cuMemsetD32_v2(many, 1, COUNT));
     printf("%u\n", run_both(racy, fine, one, many));
+    H stream, graph, exec;
+    unsigned n = 3;
+    void *params[] = {&one, &n};
+    CHECK(cuStreamCreate(&stream, 1));
+    CHECK(cuStreamBeginCapture_v2(stream, 1));
+    CHECK(cuLaunchKernel(racy, 2, 1, 1, COUNT / 2, 1, 1, 0, stream, params, 0));
+    CHECK(cuStreamEndCapture(stream, &graph));
+    CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CHECK(cuGraphLaunch(exec, stream));
+    CHECK(cuGraphLaunch(exec, stream));
+    CHECK(cuCtxSynchronize());
+    CHECK(cuGraphExecDestroy(exec));
     CHECK(cuCtxDestroy_v2(context));
     return 0;
 }

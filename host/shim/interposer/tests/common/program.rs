@@ -1,5 +1,6 @@
 //! Programs that are checked, and what their logs say.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use report::log::{Event, Launch, Race};
@@ -22,6 +23,8 @@ pub(crate) struct Ran {
     pub(crate) launches: Vec<Launch>,
     pub(crate) races: Vec<Race>,
     pub(crate) notes: Vec<String>,
+    /// Launches of kernels without PTX, by kernel.
+    pub(crate) without_ptx: BTreeMap<String, u64>,
     /// What was not checked, in words.
     pub(crate) missed: Vec<String>,
     /// What the modules are called that were to get checks.
@@ -97,6 +100,7 @@ impl Program {
             launches: Vec::new(),
             races: Vec::new(),
             notes: Vec::new(),
+            without_ptx: BTreeMap::new(),
             missed: Vec::new(),
             origins: Vec::new(),
         };
@@ -105,6 +109,9 @@ impl Program {
                 Event::Launch(launch) => ran.launches.push(*launch),
                 Event::Race(race) => ran.races.push(*race),
                 Event::Note { text } => ran.notes.push(text),
+                Event::WithoutPtx {
+                    kernel, launches, ..
+                } => *ran.without_ptx.entry(kernel).or_default() += launches,
                 Event::Missed { text } => ran.missed.push(text),
                 Event::Module(module) => ran.origins.push(module.origin),
                 _ => {}
