@@ -129,6 +129,7 @@ mod tests {
             defined(&text),
             [
                 "__cudarun_await_witness",
+                "__cudarun_further",
                 "__cudarun_load",
                 "__cudarun_slow"
             ]

@@ -161,9 +161,9 @@ pub struct LaunchBlock {
     pub cells: u64,
     /// Bytes of the cells (of a slot) minus 8: a power of two minus 1, times 8.
     pub cell_mask: u64,
-    /// First address that is checked; read together with the next.
+    /// First address that is checked, but for further windows; read together with the next.
     pub window_base: u64,
-    /// Bytes that are checked.
+    /// Bytes that are checked from there on.
     pub window_bytes: u64,
     /// Address of the witnesses, [`WITNESS_BYTES`] per cell.
     pub witnesses: u64,
@@ -252,6 +252,15 @@ pub struct LaunchBlock {
     pub known: u64,
     /// [`rule::least_of_other_cta`](crate::rule::least_of_other_cta) of the launch.
     pub least_of_other_cta: u64,
+    /// First address of a second window, far from the first; its granules follow those of the first, as if it
+    /// began where that ends.
+    pub second_base: u64,
+    /// Its bytes; 0 where there is none.
+    pub second_bytes: u64,
+    /// Likewise of a third one, behind the second.
+    pub third_base: u64,
+    /// Its bytes.
+    pub third_bytes: u64,
 }
 }
 
@@ -489,7 +498,7 @@ mod tests {
     /// thought is their size and that no padding hides in them.
     #[test]
     fn structs_have_no_padding_and_keep_their_size() {
-        assert_eq!(size_of::<LaunchBlock>(), 288);
+        assert_eq!(size_of::<LaunchBlock>(), 320);
         assert_eq!(size_of::<Counters>(), 56);
         assert_eq!(size_of::<PairSlot>(), 32);
         assert_eq!(size_of::<Record>(), 64);

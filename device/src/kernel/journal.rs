@@ -17,7 +17,7 @@ use crate::layout::*;
 use crate::memory::*;
 use crate::rule;
 use crate::rule::up;
-use crate::shifts;
+use crate::{OUTSIDE, shifts};
 
 /// Offsets in a thread's state, of which [`JOURNAL_STATE`] is the size, and which lies at a multiple of 16.
 pub const ME: u64 = 0;
@@ -270,8 +270,8 @@ unsafe fn write(
 /// Enters an access in the cells of its granules: [`TELL`], [`STRONG`], both or nothing.
 pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> u32 {
     unsafe {
-        let offset = access.address - (*launch).window_base;
-        if offset >= (*launch).window_bytes {
+        let offset = crate::offset(launch, access.address);
+        if offset == OUTSIDE {
             return outside(launch, access);
         }
         let mut found = enter(launch, state, access, (access.address, offset >> access.granule_log2()));
@@ -315,8 +315,8 @@ pub unsafe extern "C" fn __cudarun_journal_touch(
     unsafe {
         let end = address + access.bytes() as u64;
         while at < end {
-            let offset = at - (*launch).window_base;
-            if offset >= (*launch).window_bytes {
+            let offset = crate::offset(launch, at);
+            if offset == OUTSIDE {
                 return if found & TELL == 0 { found | outside(launch, &access) } else { found };
             }
             found = found | enter(launch, state, &access, (at, offset >> access.granule_log2()));
@@ -333,8 +333,8 @@ pub unsafe fn has_strong(launch: *const LaunchBlock, state: u64, access: &Access
         let end = access.address + access.bytes() as u64;
         let mut at = access.address;
         while at < end {
-            let offset = at - (*launch).window_base;
-            if offset >= (*launch).window_bytes {
+            let offset = crate::offset(launch, at);
+            if offset == OUTSIDE {
                 return false;
             }
             let me = load_local::<{ ME }>(state);

@@ -62,6 +62,33 @@ fn shifts(launch: *const LaunchBlock) -> Shifts {
     }
 }
 
+/// The offset of what no window covers.
+const OUTSIDE: u64 = !0;
+
+/// Where an address lies in the windows of a launch, which follow one another; or [`OUTSIDE`].
+#[inline(always)]
+unsafe fn offset(launch: *const LaunchBlock, address: u64) -> u64 {
+    unsafe {
+        let offset = address - (*launch).window_base;
+        if offset < (*launch).window_bytes { offset } else { __cudarun_further(launch, address) }
+    }
+}
+
+/// Likewise of an address beyond the first window.
+#[inline(never)]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __cudarun_further(launch: *const LaunchBlock, address: u64) -> u64 {
+    unsafe {
+        let (first, second) = ((*launch).window_bytes, (*launch).second_bytes);
+        let offset = address - (*launch).second_base;
+        if offset < second {
+            return first + offset;
+        }
+        let offset = address - (*launch).third_base;
+        if offset < (*launch).third_bytes { first + second + offset } else { OUTSIDE }
+    }
+}
+
 /// The identity of this thread at the entry of a kernel that keeps a journal; others compute it in place
 /// (`Entry` of the `device` crate).
 #[inline(always)]
@@ -242,8 +269,8 @@ pub unsafe extern "C" fn __cudarun_slow(
 ) {
     unsafe {
         let counters = (*launch).counters as *mut Counters;
-        let offset = address - (*launch).window_base;
-        if offset >= (*launch).window_bytes {
+        let offset = offset(launch, address);
+        if offset == OUTSIDE {
             count(&raw mut (*counters).outside, 1);
             return;
         }

@@ -238,7 +238,8 @@ pub unsafe extern "C" fn __cudarun_journal_strong(
     let access = Access { address, what, word, copies: false };
     unsafe {
         touch(launch, state, &access);
-        let granules = (*launch).window_bytes >> access.granule_log2();
+        let bytes = (*launch).window_bytes + (*launch).second_bytes + (*launch).third_bytes;
+        let granules = bytes >> access.granule_log2();
         if !is_shared(access.word) & !(granules > ((*launch).cell_mask >> 3u32) + 1) {
             publish_cell(&raw const (*lock).entered as u64, (access.bytes() as u64) << 56u32 | access.address);
         }

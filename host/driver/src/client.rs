@@ -44,6 +44,17 @@ pub struct Shape {
     pub cooperative: bool,
 }
 
+/// What a driver says of a compiled kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Bytes of local memory of a thread.
+    pub local_bytes: u32,
+    /// Blocks that fit a multiprocessor at once, if the driver says.
+    pub blocks: Option<u32>,
+}
+
 /// A kernel of a loaded module.
 #[derive(Clone, Copy, Debug)]
 pub struct Function(CUfunction);
@@ -125,17 +136,29 @@ impl Client {
     /// # Errors
     /// What the driver and its compiler said.
     pub fn load(&self, ptx: &str) -> Result<Module, String> {
+        self.load_with(ptx, None)
+    }
+
+    /// Likewise, for kernels that take so many registers per thread at most.
+    ///
+    /// # Errors
+    /// What the driver and its compiler said.
+    pub fn load_with(&self, ptx: &str, registers: Option<u32>) -> Result<Module, String> {
         let text = CString::new(ptx).map_err(|_| "the PTX holds a zero byte".to_owned())?;
         let mut module: CUmodule = std::ptr::null_mut();
         let mut log = [0u8; LOG];
-        let mut options = [
+        let mut options = vec![
             jit_option::ERROR_LOG_BUFFER,
             jit_option::ERROR_LOG_BUFFER_SIZE_BYTES,
         ];
-        let mut values: [*mut c_void; 2] = [
+        let mut values: Vec<*mut c_void> = vec![
             log.as_mut_ptr().cast(),
             std::ptr::without_provenance_mut(LOG - 1),
         ];
+        if let Some(limit) = registers {
+            options.push(jit_option::MAX_REGISTERS);
+            values.push(std::ptr::without_provenance_mut(limit as usize));
+        }
         let count = options.len() as c_uint;
         let (options, values) = (options.as_mut_ptr(), values.as_mut_ptr());
         // SAFETY: the text ends with a zero byte, and the log has the length that is said.
@@ -182,6 +205,27 @@ impl Client {
                 .cuModuleGetGlobal(&mut address, &mut bytes, module.0, name.as_ptr())
         };
         found.result().ok().map(|()| (address, bytes as u64))
+    }
+
+    /// What a thread of the kernel takes, and how many blocks of so many threads fit a multiprocessor.
+    pub fn size(&self, function: Function, threads: u32) -> Size {
+        let mut blocks: c_int = 0;
+        // SAFETY: the function's module is loaded, and there is room for the result.
+        let asked = unsafe {
+            let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);
+            self.api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                function.0,
+                threads,
+                0,
+            )
+        };
+        let blocks = u32::try_from(blocks).ok();
+        Size {
+            registers: self.attribute(function, function_attribute::NUM_REGS),
+            local_bytes: self.attribute(function, function_attribute::LOCAL_SIZE_BYTES),
+            blocks: blocks.filter(|_| asked == CUresult::SUCCESS),
+        }
     }
 
     /// Bytes of shared memory that the kernel itself declares.

@@ -1,5 +1,6 @@
 //! Which device memory belongs to what.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rewrite::Pointers;
@@ -25,6 +26,8 @@ const FOUND: &str = "a call that was not seen";
 
 /// Memory further apart than this is not covered by one window.
 const GAP: u64 = 1 << 40;
+/// Windows that a launch may have.
+pub const WINDOWS: usize = 3;
 
 impl Allocations {
     /// Remembers an allocation made by `api`.
@@ -175,10 +178,10 @@ impl Allocations {
         self.live.values().map(|allocation| allocation.bytes).sum()
     }
 
-    /// Base and length of the range of memory that a launch with these parameters is checked in: the smallest
-    /// one that covers everything. Where memory lies far apart, as that of host and device may, it is a part that
-    /// the parameters point into, if they point into any, and of those the one with most bytes.
-    pub fn window(&self, parameters: &[u8]) -> (u64, u64) {
+    /// Base and length of the ranges of memory that a launch with these parameters is checked in: the smallest
+    /// one that covers everything. Where memory lies far apart, as that of host, device and pools may, it is several parts:
+    /// first those that the parameters point into, and then those with most bytes.
+    pub fn windows(&self, parameters: &[u8]) -> [(u64, u64); WINDOWS] {
         let mut parts: Vec<Part> = Vec::new();
         for allocation in self.live.values() {
             let end = allocation.base + allocation.bytes;
@@ -205,11 +208,14 @@ impl Allocations {
                 }
             }
         }
-        let largest = parts.iter().max_by_key(|part| (part.named, part.bytes));
-        largest.map_or((0, 0), |part| {
-            let base = part.base & !255;
-            (base, part.end - base)
-        })
+        parts.sort_by_key(|part| Reverse((part.named, part.bytes)));
+        let mut windows = [(0, 0); WINDOWS];
+        for (window, part) in windows.iter_mut().zip(&parts) {
+            // Granules of the next one follow those of this one.
+            let (base, end) = (part.base & !255, part.end.next_multiple_of(256));
+            *window = (base, end - base);
+        }
+        windows
     }
 }
 
@@ -235,14 +241,16 @@ mod tests {
         all.insert(0x2000, 32, "cudaMallocManaged");
         assert_eq!(all.find(0x100f).unwrap().id, 1);
         assert!(all.find(0x1010).is_none() && all.find(0xfff).is_none());
-        assert_eq!((all.window(&[]), all.bytes()), ((0x1000, 0x1020), 48));
+        let (none, near) = ((0, 0), (0x1000, 0x1100));
+        assert_eq!((all.windows(&[]), all.bytes()), ([near, none, none], 48));
         all.insert(1 << 46, 1 << 20, "cudaHostAlloc");
-        assert_eq!(all.window(&[]), (1 << 46, 1 << 20));
+        let far = (1 << 46, 1 << 20);
+        assert_eq!(all.windows(&[]), [far, near, none]);
         // Where the parameters point; no address, and one of nothing, point nowhere.
-        let window = |values: [u64; 2]| all.window(&values.map(u64::to_le_bytes).concat());
-        assert_eq!(window([7, 0x2008]), (0x1000, 0x1020));
-        assert_eq!(window([7, 0x1800]), (1 << 46, 1 << 20));
-        assert_eq!(window([(1 << 46) + 64, 0x2008]), (1 << 46, 1 << 20));
+        let windows = |values: [u64; 2]| all.windows(&values.map(u64::to_le_bytes).concat());
+        assert_eq!(windows([7, 0x2008]), [near, far, none]);
+        assert_eq!(windows([7, 0x1800]), [far, near, none]);
+        assert_eq!(windows([(1 << 46) + 64, 0x2008]), [far, near, none]);
         all.remove(0x2000);
         assert!(all.find(0x2000).is_none());
     }

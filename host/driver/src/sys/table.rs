@@ -69,6 +69,7 @@ macro_rules! entry_points {
         cuCtxSetFlags: cuCtxSetFlags 12010 [cuCtxSetFlags] (flags: c_uint);
         cuCtxGetId: cuCtxGetId 12000 [cuCtxGetId] (ctx: CUcontext, ctx_id: *mut u64);
         cuCtxSynchronize: cuCtxSynchronize 2000 [cuCtxSynchronize] ();
+        cuCtxSynchronize_v2: cuCtxSynchronize 13000 [cuCtxSynchronize_v2] (ctx: CUcontext);
         cuCtxSetLimit: cuCtxSetLimit 3010 [cuCtxSetLimit] (limit: CUlimit, value: usize);
         cuCtxGetLimit: cuCtxGetLimit 3010 [cuCtxGetLimit] (value_out: *mut usize, limit: CUlimit);
         cuCtxGetCacheConfig: cuCtxGetCacheConfig 3020 [cuCtxGetCacheConfig] (config_out: *mut CUfunc_cache);

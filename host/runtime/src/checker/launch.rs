@@ -608,15 +608,14 @@ impl Checker {
         let armed = if let Some(why) = not_chosen {
             Err(Refused::Cannot(why.text().to_owned()))
         } else {
-            let (window_base, window_bytes) = self.allocations.window(parameters);
+            let windows = self.allocations.windows(parameters);
             let order = match () {
                 () if info.journaled => Order::Journal,
                 () if pending.fence_rule => Order::FenceRule,
                 () => Order::Barriers,
             };
             let watched = Watched {
-                window_base,
-                window_bytes,
+                windows,
                 shared,
                 order,
                 unwritten,

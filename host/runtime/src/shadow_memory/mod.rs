@@ -23,6 +23,7 @@ use self::launch::LaunchMemory;
 pub use self::launch::{Conflict, Drained};
 pub use self::slots::SharedShape;
 use self::slots::Slots;
+use crate::allocations::WINDOWS;
 use crate::options::ShadowSize;
 
 /// Slots of the pair table; a power of two.
@@ -42,10 +43,8 @@ const MOST_NODES: usize = 256;
 /// What a launch is checked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
-    /// Where the window of global memory begins.
-    pub window_base: u64,
-    /// Its bytes.
-    pub window_bytes: u64,
+    /// The windows of global memory: where each begins, and its bytes. The first one is the quickest to check.
+    pub windows: [(u64, u64); WINDOWS],
     /// Shared memory, if the kernel accesses it.
     pub shared: Option<SharedShape>,
     /// What follows the order that the cells do not know.
@@ -290,7 +289,8 @@ impl ShadowMemory {
         mut shape: Shape,
     ) -> Result<Armed, Refused> {
         let Watched { shared, order, .. } = watched;
-        shape.window_bytes = watched.window_bytes;
+        let mut windows = watched.windows;
+        shape.window_bytes = windows.iter().map(|(_, bytes)| bytes).sum();
         let generations_ran_out = self.generation == MAX_GENERATION;
         let place = self.place(device, kept)?;
         self.reserve(device, &shape, generations_ran_out)?;
@@ -303,7 +303,15 @@ impl ShadowMemory {
             let ids = shape.ctas.max(1).next_power_of_two().trailing_zeros();
             shape.shared_tag = ids.saturating_sub(slots.slot_bits);
         }
-        let widths = plan::widths(&shape).map_err(|error| error.to_string())?;
+        let widths = match plan::widths(&shape) {
+            Ok(widths) => widths,
+            // All windows together may need more bits than a cell has, and the first one alone fewer.
+            Err(_) => {
+                windows[1..].fill((0, 0));
+                shape.window_bytes = windows[0].1;
+                plan::widths(&shape).map_err(|error| error.to_string())?
+            }
+        };
         let shifts = widths.shifts();
         let stamps = match order {
             Order::FenceRule => self.reserve_stamps(device)?,
@@ -331,8 +339,8 @@ impl ShadowMemory {
         let block = LaunchBlock {
             cells: self.cells,
             cell_mask: cell_mask(self.index_bits),
-            window_base: watched.window_base,
-            window_bytes: watched.window_bytes,
+            window_base: windows[0].0,
+            window_bytes: windows[0].1,
             witnesses: self.witnesses,
             index_bits: self.index_bits,
             barrier_shift: shifts.barrier,
@@ -370,12 +378,18 @@ impl ShadowMemory {
             over_bits: 0,
             known: watched.known,
             least_of_other_cta: rule::least_of_other_cta(&shifts),
+            second_base: windows[1].0,
+            second_bytes: windows[1].1,
+            third_base: windows[2].0,
+            third_bytes: windows[2].1,
         };
         let shared_block = LaunchBlock {
             cells: self.shared.0,
             witnesses: self.shared_witnesses,
             stamps: stamps[1],
             window_base: 0,
+            second_bytes: 0,
+            third_bytes: 0,
             in_turn: 1,
             to_witness: self.shared_witnesses.wrapping_sub(self.shared.0),
             ..block

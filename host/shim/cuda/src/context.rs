@@ -13,7 +13,7 @@ use crate::device::{attribute, check};
 use crate::memory::Kind;
 use crate::missing::{ignored, remark};
 use crate::pointer::Ptr;
-use crate::state::{self, State, current, with, with_context};
+use crate::state::{self, State, current, with, with_context, with_this_context};
 use crate::stream::Capture;
 use crate::table::{pointer, set};
 
@@ -335,14 +335,20 @@ pub(crate) fn cuCtxGetId(ctx: Ptr<CUctx_st>, id: Ptr<u64>) -> Answer {
 
 /// Work is done when it is submitted, so there is only its outcome to report.
 pub(crate) fn cuCtxSynchronize() -> Answer {
-    with_context(|state, context| {
-        let captured = |(_, capture): (u64, &Capture)| capture.context == context;
-        if state.captures.iter().any(captured) {
-            return Err(CUresult::STREAM_CAPTURE_UNSUPPORTED);
-        }
-        state.host_waits_for_all();
-        Ok(())
-    })
+    with_context(synchronize)
+}
+
+pub(crate) fn cuCtxSynchronize_v2(ctx: Ptr<CUctx_st>) -> Answer {
+    with_this_context(ctx.address(), synchronize)
+}
+
+fn synchronize(state: &mut State, context: u64) -> Answer {
+    let captured = |(_, capture): (u64, &Capture)| capture.context == context;
+    if state.captures.iter().any(captured) {
+        return Err(CUresult::STREAM_CAPTURE_UNSUPPORTED);
+    }
+    state.host_waits_for_all();
+    Ok(())
 }
 
 fn limit_index(limit: CUlimit) -> Result<usize, CUresult> {

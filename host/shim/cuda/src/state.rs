@@ -150,15 +150,31 @@ pub(crate) fn with_context<T>(
 ) -> Result<T, CUresult> {
     with(|state| {
         let current = current().ok_or(CUresult::INVALID_CONTEXT)?;
-        match state.contexts.get(current)?.fault {
-            Some(fault) => Err(fault),
-            None => {
-                // The checker gets to know the thread as early as may be.
-                let _ = state.engine.streams();
-                f(state, current)
-            }
-        }
+        within(state, current, f)
     })
+}
+
+/// Likewise in a context, whichever is current.
+pub(crate) fn with_this_context<T>(
+    context: u64,
+    f: impl FnOnce(&mut State, u64) -> Result<T, CUresult>,
+) -> Result<T, CUresult> {
+    with(|state| within(state, context, f))
+}
+
+fn within<T>(
+    state: &mut State,
+    context: u64,
+    f: impl FnOnce(&mut State, u64) -> Result<T, CUresult>,
+) -> Result<T, CUresult> {
+    match state.contexts.get(context)?.fault {
+        Some(fault) => Err(fault),
+        None => {
+            // The checker gets to know the thread as early as may be.
+            let _ = state.engine.streams();
+            f(state, context)
+        }
+    }
 }
 
 /// Contexts a thread may stack.

@@ -103,6 +103,7 @@ table! {
     cuGraphAddNode_v1,
     cuGraphAddNode,
     cuGraphAddChildGraphNode,
+    cuGraphAddMemAllocNode,
     cuGraphKernelNodeSetParams_v1,
     cuGraphKernelNodeSetParams,
     cuGraphNodeSetParams,
@@ -140,6 +141,7 @@ table! {
     cuMipmappedArrayCreate,
     // waiting, and the end of contexts
     cuCtxSynchronize,
+    cuCtxSynchronize_v2,
     cuStreamSynchronize,
     cuEventSynchronize,
     cuMemcpyDtoH,

@@ -14,7 +14,7 @@ typedef uint64_t P;
 CUresult cuInit(unsigned), cuDriverGetVersion(int *), cuDeviceGetCount(int *),
     cuDeviceGet(int *, int), cuDeviceGetName(char *, int, int),
     cuDeviceGetAttribute(int *, int, int), cuCtxCreate_v2(H *, unsigned, int),
-    cuCtxDestroy_v2(H), cuCtxSynchronize(void), cuModuleLoadData(H *, const void *),
+    cuCtxDestroy_v2(H), cuCtxSynchronize(void), cuCtxSynchronize_v2(H), cuModuleLoadData(H *, const void *),
     cuModuleUnload(H), cuModuleGetFunction(H *, H, const char *),
     cuModuleGetGlobal_v2(P *, size_t *, H, const char *), cuMemAlloc_v2(P *, size_t),
     cuMemFree_v2(P), cuMemAllocManaged(P *, size_t, unsigned), cuMemAllocHost_v2(void **, size_t),
@@ -188,6 +188,8 @@ int main(void) {
     CHECK(cuModuleGetFunction(&add, module, "stray"));
     CHECK(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
     EXPECT(cuCtxSynchronize() == 700);
+    EXPECT(cuCtxSynchronize_v2(context) == 700);
+    EXPECT(cuCtxSynchronize_v2((H)16) == 201);
     EXPECT(cuMemAlloc_v2(&out, 4) == 700);
     CHECK(cuCtxDestroy_v2(context));
     CHECK(cuDevicePrimaryCtxRetain(&context, device));
@@ -198,6 +200,7 @@ int main(void) {
     EXPECT(cuCtxSynchronize() == 700);
     CHECK(cuDevicePrimaryCtxReset_v2(device));
     CHECK(cuCtxSynchronize());
+    CHECK(cuCtxSynchronize_v2(context));
     CHECK(cuMemAlloc_v2(&out, 4));
     puts("ok");
     return 0;

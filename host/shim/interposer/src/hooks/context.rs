@@ -20,6 +20,11 @@ pub(crate) unsafe fn cuCtxSynchronize(real: &'static Api) -> CUresult {
     waited(unsafe { real.cuCtxSynchronize() })
 }
 
+pub(crate) unsafe fn cuCtxSynchronize_v2(real: &'static Api, ctx: CUcontext) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    waited(unsafe { real.cuCtxSynchronize_v2(ctx) })
+}
+
 pub(crate) unsafe fn cuStreamSynchronize(real: &'static Api, stream: CUstream) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
     waited(unsafe { real.cuStreamSynchronize(stream) })

@@ -218,7 +218,11 @@ unsafe fn add_any(
             match any.kind {
                 CUgraphNodeParams::CONDITIONAL => has_bodies(&any),
                 CUgraphNodeParams::GRAPH => nested(real, number, node_out),
-                _ => {}
+                _ => {
+                    if let Some(made) = any.alloc() {
+                        super::memory::of_graph(&made);
+                    }
+                }
             }
         }
         result

@@ -2,8 +2,11 @@
 
 use std::ffi::{c_uint, c_void};
 
+use driver::pointer::Ptr;
 use driver::sys::*;
 
+use super::graph::capture;
+use super::launch::number;
 use crate::resolve;
 use crate::state::{current, with, with_started};
 
@@ -215,7 +218,40 @@ pub(crate) unsafe fn cuMemFreeAsync(
     stream: CUstream,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    free(dptr, || unsafe { real.cuMemFreeAsync(dptr, stream) })
+    let give = || unsafe { real.cuMemFreeAsync(dptr, stream) };
+    // In a capture, it is a node of a graph, which has the memory again at each launch.
+    match capture(real, number(real, stream)) {
+        Some(_) => give(),
+        None => free(dptr, give),
+    }
+}
+
+pub(crate) unsafe fn cuGraphAddMemAllocNode(
+    real: &'static Api,
+    node_out: *mut CUgraphNode,
+    graph: CUgraph,
+    dependencies: *const CUgraphNode,
+    num_dependencies: usize,
+    node_params: *mut CUDA_MEM_ALLOC_NODE_PARAMS,
+) -> CUresult {
+    let (from, count) = (dependencies, num_dependencies);
+    // SAFETY: the caller keeps the conditions of the C function; the driver has written the address.
+    unsafe {
+        let result = real.cuGraphAddMemAllocNode(node_out, graph, from, count, node_params);
+        if let (CUresult::SUCCESS, Ok(made)) = (result, Ptr::new(node_params).get()) {
+            of_graph(&made);
+        }
+        result
+    }
+}
+
+/// Tells the checker of the memory of a graph's node. Nobody asks the driver about it: between launches it has no such
+/// memory.
+pub(super) fn of_graph(made: &CUDA_MEM_ALLOC_NODE_PARAMS) {
+    with(|state| {
+        let checker = state.session.checker();
+        checker.allocated(made.address, made.bytes as u64, "cuGraphAddMemAllocNode");
+    });
 }
 
 pub(crate) unsafe fn cuMemFreeHost(real: &'static Api, host: *mut c_void) -> CUresult {
