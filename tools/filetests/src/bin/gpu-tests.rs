@@ -1,4 +1,5 @@
-//! `gpu-tests TESTS`: the files of `tests/race` and `tests/exec` on the driver of this machine.
+//! `gpu-tests TESTS`: the files of `tests/race` and `tests/exec` on the driver of this machine; `gpu-tests --costs
+//! PTX...`: what it makes of checks.
 //!
 //! The driver is the one that `CUDARUN_CHECK_DRIVER` names, or the one that is installed. Exit codes:
 //! 0 when nothing was wrong, 1 when something was, 2 when there is no device or a file makes no sense.
@@ -19,7 +20,7 @@ use driver::client::Client;
 use driver::sys::simulated_stands_in;
 use filetests::gpu::judge::Finding;
 use filetests::gpu::table::{self, Report};
-use filetests::gpu::{pool, units, worker};
+use filetests::gpu::{costs, pool, units, worker};
 
 /// Runs the files of tests/race and tests/exec on a GPU.
 #[derive(Parser)]
@@ -43,6 +44,9 @@ struct Arguments {
     /// Write the results here as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Instead, compile these files of PTX with and without checks, and say what that takes.
+    #[arg(long, num_args = 1..)]
+    costs: Vec<PathBuf>,
     /// Only print the device: name, compute capability as sm_NN, driver.
     #[arg(long)]
     device: bool,
@@ -70,6 +74,12 @@ fn run(arguments: &Arguments) -> Result<bool> {
             "{}\t{}\t{}",
             report.capability, report.driver, report.device
         );
+        return Ok(true);
+    }
+    if !arguments.costs.is_empty() {
+        let modules = costs::measure(&arguments.costs)?;
+        print!("{}", costs::render(&modules));
+        write(arguments, &modules)?;
         return Ok(true);
     }
     let tests = arguments.tests.as_ref().context("which folder of tests?")?;
@@ -117,11 +127,17 @@ fn run(arguments: &Arguments) -> Result<bool> {
         }
     }
     println!("{} units in {:.1} s", units.len(), report.seconds);
+    write(arguments, &report)?;
+    Ok(!report.others.iter().any(|other| other.finding.is_bad()))
+}
+
+/// Writes results as JSON, if they are wanted.
+fn write(arguments: &Arguments, results: &impl serde::Serialize) -> Result<()> {
     if let Some(path) = &arguments.json {
-        let text = serde_json::to_string_pretty(&report)? + "\n";
+        let text = serde_json::to_string_pretty(results)? + "\n";
         std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(!report.others.iter().any(|other| other.finding.is_bad()))
+    Ok(())
 }
 
 /// What is known before any unit has run.

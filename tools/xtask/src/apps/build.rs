@@ -82,16 +82,9 @@ impl Builder {
         let work = tempfile::Builder::new()
             .prefix(".building")
             .tempdir_in(&self.folder)?;
-        for ptx_options in program.values("ptx", variant) {
-            let mut nvcc = self.nvcc();
-            nvcc.arg("-ptx")
-                .arg(format!("-arch={}", self.arch.replace("sm_", "compute_")))
-                .args(common(variant))
-                .args(ptx_options.split_whitespace());
-            nvcc.arg("-o")
-                .arg(work.path().join(format!("{}.ptx", program.name)))
-                .arg(&program.path);
-            self.finish(&mut nvcc)?;
+        for options in program.values("ptx", variant) {
+            let to = work.path().join(format!("{}.ptx", program.name));
+            self.ptx(program, variant, options, &to)?;
         }
         let mut nvcc = self.nvcc();
         nvcc.args(options)
@@ -106,6 +99,20 @@ impl Builder {
                 .with_context(|| format!("cannot create {}", place.display()))?;
         }
         Ok(())
+    }
+
+    /// Compiles the program's file to PTX, with more options for nvcc.
+    ///
+    /// # Errors
+    /// What nvcc says, or that it takes too long.
+    pub fn ptx(&self, program: &Program, variant: Variant, options: &str, to: &Path) -> Result<()> {
+        let mut nvcc = self.nvcc();
+        nvcc.arg("-ptx")
+            .arg(format!("-arch={}", self.arch.replace("sm_", "compute_")))
+            .args(common(variant))
+            .args(options.split_whitespace());
+        nvcc.arg("-o").arg(to).arg(&program.path);
+        self.finish(&mut nvcc)
     }
 
     /// Runs a compiler to its end, as long as there is time. If it fails for want of g++, the error says so.

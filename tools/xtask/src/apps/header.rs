@@ -89,6 +89,7 @@ const GRAMMAR: Grammar<'_> = Grammar {
         "expect",
         "exit",
         "not-as-on-gpu",
+        "not-on-gpu",
         "not-assembled",
         "unseen-in-fast",
         "says",

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
-use xtask::gpu_kit::{apps, racecheck, summary};
+use xtask::gpu_kit::{apps, costs, racecheck, summary};
 
 /// Compiles and judges the programs of a GPU kit.
 #[derive(Parser)]
@@ -26,6 +26,8 @@ enum Step {
     Build(Place),
     /// Run the programs of tests/apps, and compare results and verdicts with what they expect.
     Run(Place),
+    /// Measure what the driver's compiler makes of the programs that are measured, without checks and with.
+    Costs(Place),
     /// Run the programs that are measured alone and under compute-sanitizer's racecheck.
     Racecheck(Place),
     /// Put all results together.
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().step {
         Step::Build(place) => apps::build(&place.settings()),
         Step::Run(place) => apps::run(&place.settings()),
+        Step::Costs(place) => costs::run(&place.settings()),
         Step::Racecheck(place) => racecheck::run(&place.settings()),
         Step::Summary { results } => summary::write(&results),
     };

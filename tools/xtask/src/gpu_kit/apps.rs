@@ -1,16 +1,20 @@
 //! The programs of a kit: compiled there, and judged on the GPU.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
+use crate::apps::build::{Builder, Built};
+use crate::apps::header::Expect;
 use crate::apps::judge::{self, Way};
-use crate::apps::{self, Program, Variant, build::Builder};
+use crate::apps::{self, Program, Variant};
+use crate::command;
 use crate::dist::Dist;
-use crate::toolkit;
+use crate::toolkit::{self, Toolkit};
 
 /// What to do, and where.
 #[derive(Debug)]
@@ -33,14 +37,19 @@ pub struct Settings {
 
 /// What became of a variant of a program.
 #[derive(Debug, Serialize)]
-struct Outcome {
-    program: String,
+pub(super) struct Outcome {
+    pub(super) program: String,
     variant: String,
-    /// `right`, `wrong`, `skipped` or `not run`.
-    outcome: &'static str,
+    /// `right`, `wrong`, `skipped`, `not run` or `by itself`.
+    pub(super) outcome: &'static str,
     /// The complaint, or why it is skipped.
-    why: String,
+    pub(super) why: String,
+    /// How long it took.
+    seconds: f64,
 }
+
+/// How long a program may run without the tool.
+const ALONE: Duration = Duration::from_secs(10);
 
 /// How long after [`Settings::deadline`] a compiler or a program may still be at work.
 const LAST: Duration = Duration::from_secs(10);
@@ -97,18 +106,51 @@ fn run_with(settings: &Settings, builder: &Builder, way: Way) -> Result<bool> {
     let over = || builder.until.is_some_and(|until| Instant::now() >= until);
     let tested = programs(settings, "tests/apps")?;
     let outcomes = each(settings, &variants(&tested), |program, variant| {
-        if let Some(why) = program.values("not-as-on-gpu", variant).next() {
+        let kept_away = ["not-as-on-gpu", "not-on-gpu"];
+        let mut why = kept_away
+            .iter()
+            .flat_map(|key| program.values(key, variant));
+        if let Some(why) = why.next() {
             return Ok(Done::Skipped(why));
+        }
+        if program.expect(variant)? == Expect::Advised {
+            return Ok(Done::Skipped("advice is judged on the simulated device"));
         }
         match builder.find(program, variant)? {
             None => Ok(Done::NotRun("it has not been compiled")),
             Some(built) => match judge::judge_once(builder, program, variant, &built, way) {
+                Ok(()) => Ok(Done::Right),
                 Err(_) if over() => Ok(Done::NotRun("it had not ended when the time was up")),
-                judged => judged.map(|()| Done::Right),
+                Err(error) => match by_itself(&builder.toolkit, program, variant, &built)? {
+                    Some(how) => Ok(Done::ByItself(format!("{how}; under the tool: {error:#}"))),
+                    None => Err(error),
+                },
             },
         }
     });
     report(settings, "apps.json", &outcomes)
+}
+
+/// How a program ends without the tool, if that is not as its file expects: then the tool has not caused it.
+fn by_itself(
+    toolkit: &Toolkit,
+    program: &Program,
+    variant: Variant,
+    built: &Built,
+) -> Result<Option<String>> {
+    // Where races are expected, the exit code that the file expects is the tool's.
+    if program.expect(variant)? != Expect::NoRace {
+        return Ok(None);
+    }
+    let expected = program.exit(variant)?;
+    let mut command = Command::new(&built.program);
+    command.args(&built.arguments);
+    command.env("LD_LIBRARY_PATH", toolkit.library_path());
+    Ok(match command::finish_within(&mut command, ALONE) {
+        Ok(ended) if ended.code == expected => None,
+        Ok(ended) => Some(format!("it exits with {} without the tool", ended.code)),
+        Err(error) => Some(format!("without the tool: {error:#}")),
+    })
 }
 
 pub(super) fn builder(settings: &Settings) -> Result<Builder> {
@@ -124,12 +166,14 @@ pub(super) fn builder(settings: &Settings) -> Result<Builder> {
 }
 
 /// What has become of a variant for which nothing has failed.
-enum Done<'a> {
+pub(super) enum Done<'a> {
     Right,
     /// It is not to be run, and why.
     Skipped(&'a str),
     /// It could not be run, and why.
     NotRun(&'static str),
+    /// Without the tool it does not do what its file expects either: how it ends.
+    ByItself(String),
 }
 
 pub(super) fn programs(settings: &Settings, folder: &str) -> Result<Vec<Program>> {
@@ -152,7 +196,7 @@ fn variants(programs: &[Program]) -> Vec<(&Program, Variant)> {
 }
 
 /// Does something with each variant, several at a time.
-fn each<'a>(
+pub(super) fn each<'a>(
     settings: &Settings,
     all: &[(&'a Program, Variant)],
     act: impl Fn(&'a Program, Variant) -> Result<Done<'a>> + Sync,
@@ -161,12 +205,14 @@ fn each<'a>(
     let take = || {
         let mut outcomes = Vec::new();
         while let Some((program, variant)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let begun = Instant::now();
             let (outcome, why) = match Instant::now() < settings.deadline {
                 false => ("not run", "there was no time left".to_owned()),
                 true => match act(program, *variant) {
                     Ok(Done::Right) => ("right", String::new()),
                     Ok(Done::Skipped(why)) => ("skipped", why.to_owned()),
                     Ok(Done::NotRun(why)) => ("not run", why.to_owned()),
+                    Ok(Done::ByItself(how)) => ("by itself", how),
                     Err(error) => ("wrong", format!("{error:#}")),
                 },
             };
@@ -175,6 +221,7 @@ fn each<'a>(
                 variant: variant.to_string(),
                 outcome,
                 why,
+                seconds: begun.elapsed().as_secs_f64(),
             });
         }
         outcomes
@@ -201,12 +248,13 @@ fn report(settings: &Settings, file: &str, outcomes: &[Outcome]) -> Result<bool>
         .with_context(|| format!("cannot write {}", path.display()))?;
     let mut good = true;
     for outcome in outcomes.iter().filter(|one| one.outcome != "right") {
-        good &= outcome.outcome == "skipped";
+        good &= ["skipped", "by itself"].contains(&outcome.outcome);
         let Outcome {
             program,
             variant,
             outcome,
             why,
+            ..
         } = outcome;
         println!("{program} ({variant}): {outcome}: {why}");
     }

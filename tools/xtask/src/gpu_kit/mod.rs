@@ -1,6 +1,7 @@
 //! `cargo xtask gpu-kit`: a folder that needs only a GPU, nvcc, g++ and sh (docs/gpu-kit.md).
 
 pub mod apps;
+pub mod costs;
 pub mod racecheck;
 pub mod summary;
 
@@ -208,6 +209,7 @@ mod tests {
                 "build 2",
                 "race 1",
                 "apps 0",
+                "costs 0",
                 "bench 0",
                 "racecheck 0"
             ]
@@ -231,7 +233,7 @@ mod tests {
             words.nth(1)?.parse::<u32>().ok()
         };
         let steps: Vec<u32> = SCRIPT.lines().filter_map(seconds).collect();
-        assert_eq!(steps.len(), 6);
+        assert_eq!(steps.len(), 7);
         let sum: u32 = steps.iter().sum();
         assert!(sum < 480, "{sum} s");
         let told = steps.iter().map(u32::to_string).collect::<Vec<_>>();
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn cores_say_how_many_workers_there_are() {
-        for (cores, workers, programs) in [(1, 1, 2), (6, 6, 3), (64, 16, 8)] {
+        for (cores, workers, programs) in [(1, 1, 2), (6, 6, 6), (64, 16, 16)] {
             let kit = Kit::of(GPU, "echo apps $*");
             kit.put("path/nproc", &format!("echo {cores}"));
             let (output, steps) = kit.run();

@@ -17,7 +17,7 @@ use crate::command;
 /// What racecheck is asked to exit with when it has found something.
 const FOUND: i32 = 66;
 /// The longest that a program may take.
-const MOST: Duration = Duration::from_secs(20);
+const MOST: Duration = Duration::from_secs(8);
 
 /// What a program takes without and with racecheck.
 #[derive(Debug, Default, Serialize)]

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs all that the kit has on the GPU of this machine: sh run.sh [RESULTS] [FILTER...]
 # A filter is a part of the name of a test or a program. docs/gpu-kit.md in the source tree says more.
-# Steps end within 20 + 100 + 150 + 75 + 85 + 45 s = 475 s; a step that fails does not keep the others from running.
+# Steps end within 20 + 65 + 180 + 75 + 25 + 75 + 35 s = 475 s; a step that fails does not keep the others from running.
 
 kit=$(cd "$(dirname "$0")" && pwd) || exit 2
 results=${1:-$kit/results}
@@ -14,8 +14,8 @@ jobs=$(nproc 2>/dev/null || echo 4)
 # Processes that use the GPU at a time: each needs some of its memory for a context, cells and a journal.
 workers=$jobs
 [ "$workers" -le 16 ] || workers=16
-half=$((workers / 2))
-[ "$half" -ge 2 ] || half=2
+programs=$workers
+[ "$programs" -ge 2 ] || programs=2
 
 # A shell that nobody has logged in to often does not have CUDA on its PATH.
 if ! command -v nvcc >/dev/null && [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
@@ -51,17 +51,18 @@ case $arch in
 sm_*)
     printf 'arch\t%s\ncuda of the driver\t%s\ngpu\t%s\n' "$arch" "$(tail -n 1 "$results/device.tsv" | cut -f2)" \
         "$(tail -n 1 "$results/device.tsv" | cut -f3)" >>"$results/about.tsv"
-    step build 100 "$kit/bin/kit-apps" build "$kit" "$results" --arch "$arch" --jobs "$jobs" --size "$size" --budget 80 "$@"
-    step race 150 "$kit/bin/gpu-tests" "$kit/tests" "$@" --jobs "$workers" \
-        --budget 120 --limit 20 --hang-limit 5 --json "$results/race.json"
-    step apps 75 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs "$half" --budget 60 "$@"
+    step build 65 "$kit/bin/kit-apps" build "$kit" "$results" --arch "$arch" --jobs "$jobs" --size "$size" --budget 50 "$@"
+    step race 180 "$kit/bin/gpu-tests" "$kit/tests" "$@" --jobs "$workers" \
+        --budget 165 --limit 20 --hang-limit 5 --json "$results/race.json"
+    step apps 75 "$kit/bin/kit-apps" run "$kit" "$results" --arch "$arch" --jobs "$programs" --budget 60 "$@"
     if [ -f "$results/manifest.json" ]; then
-        step bench 85 "$kit/bin/bench-rodinia" "$results/manifest.json" --runs "$runs" --budget 78 --limit 15 \
+        step costs 25 "$kit/bin/kit-apps" costs "$kit" "$results" --arch "$arch" --jobs "$jobs" --budget 22 "$@"
+        step bench 75 "$kit/bin/bench-rodinia" "$results/manifest.json" --runs "$runs" --budget 68 --limit 15 \
             --option=--device=gpu --json "$results/bench.json"
     else
         echo "no program that is measured has such a name, or there is no compiler"
     fi
-    step racecheck 45 "$kit/bin/kit-apps" racecheck "$kit" "$results" --arch "$arch" --size "$size" --budget 35 "$@"
+    step racecheck 35 "$kit/bin/kit-apps" racecheck "$kit" "$results" --arch "$arch" --size "$size" --budget 30 "$@"
     ;;
 *) echo "no GPU, so nothing was measured" ;;
 esac

@@ -1,0 +1,46 @@
+//! What the driver's compiler makes of the programs that are measured, without checks and with.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use super::apps::{Done, Settings, builder, each, programs};
+use crate::apps::{MEASURED, Variant};
+use crate::command;
+
+/// Compiles the programs to PTX, and lets `gpu-tests` measure what the driver makes of it, which it writes to `costs.json`.
+/// Where no program has a wanted name, nothing is measured.
+///
+/// # Errors
+/// When there is no nvcc, a program does not compile, or a file cannot be read or written.
+pub fn run(settings: &Settings) -> Result<bool> {
+    let builder = builder(settings)?;
+    let measured = programs(settings, MEASURED)?;
+    let folder = settings.results.join("ptx");
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let all: Vec<_> = measured
+        .iter()
+        .map(|program| (program, Variant::Clean))
+        .collect();
+    let file = |name: &str| folder.join(format!("{name}.ptx"));
+    let outcomes = each(settings, &all, |program, variant| {
+        builder.ptx(program, variant, "", &file(&program.name))?;
+        Ok(Done::Right)
+    });
+    if let Some(one) = outcomes.iter().find(|one| one.outcome != "right") {
+        bail!("{}: {}: {}", one.program, one.outcome, one.why);
+    }
+    if measured.is_empty() {
+        return Ok(true);
+    }
+    let mut gpu = Command::new(settings.kit.join("bin/gpu-tests"));
+    // Else it would find what it has compiled before.
+    gpu.env("CUDA_CACHE_DISABLE", "1").arg("--json");
+    gpu.arg(settings.results.join("costs.json")).arg("--costs");
+    gpu.args(measured.iter().map(|program| file(&program.name)));
+    let left = settings.deadline.saturating_duration_since(Instant::now());
+    let ended = command::finish_within(&mut gpu, left)?;
+    print!("{}{}", ended.stdout, ended.stderr);
+    Ok(ended.code == 0)
+}
