@@ -88,6 +88,15 @@ fn without_loader(source: &str, path: &Path) {
 }
 
 #[test]
+fn cupy_is_asked_for_ptx() {
+    for way in WAYS {
+        let script = "echo $CUPY_COMPILE_WITH_PTX";
+        let (_, output, _) = run(way, &["--", "sh", "-c", script]);
+        assert_eq!(text(&output.stdout), "1\n", "{way:?}");
+    }
+}
+
+#[test]
 fn a_program_that_nobody_can_check_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

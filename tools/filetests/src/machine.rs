@@ -204,6 +204,8 @@ pub fn ready(text: impl Into<Parsed>, checks: Option<Checks>) -> Ready {
 pub struct Machine {
     sim: CheckedSim,
     threads: Threads,
+    /// What every word of shared memory holds at first.
+    shared_content: u32,
 }
 
 impl Machine {
@@ -214,9 +216,10 @@ impl Machine {
 
     /// One that checks under a memory model.
     pub fn under(model: Option<Model>, checks: Option<Checks>, seed: u64) -> Result<Self> {
+        let shared_content = SHARED_CONTENT[usize::from(seed % 2 == 1)];
         let device = Device::new(DeviceConfig {
             memory: 1 << 30,
-            shared_content: SHARED_CONTENT[usize::from(seed % 2 == 1)],
+            shared_content,
             ..DeviceConfig::default()
         })?;
         let checker = checks.map(|checks| {
@@ -226,6 +229,7 @@ impl Machine {
         Ok(Self {
             sim: CheckedSim::new(device, checker),
             threads: Threads::default(),
+            shared_content,
         })
     }
 

@@ -13,14 +13,17 @@
    asks    launches the kernel that races with a block that is too large, and ignores the error
    lacks   asks for what the simulated device lacks, and falls back on the kernel that is right
    crowded launches a kernel that races and whose parameters leave no room for one more
-   apart   launches a kernel that races in memory of the host, behind a pointer in memory of the device
+   apart   launches a kernel that races in memory of the host, behind a pointer in memory of the device, and beside
+           more memory that lies far from both
    cleared a child empties its environment and does what `plain` does; its parent launches the kernel that is right
    child   lets a child do what `plain` does, and ends with 0 whatever becomes of it
    remove  removes the logs behind the first launch: WHAT is `file`, `folder` or `both` folders
    cut     cuts its log in the middle behind the first launch
    ...-late  behind the last launch */
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -133,6 +136,14 @@ int main(int argc, char **argv) {
         void *host = aligned_alloc(4096, 4096);
         P there;
         CHECK(cuMemHostRegister_v2(host, 4096, 2));
+        /* There are more parts of memory than a launch is checked in, and that one is the smallest. */
+        for (uintptr_t part = 1; part <= 3; part++) {
+            void *wanted = (void *)(part << 43);
+            void *far = mmap(wanted, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (far != wanted)
+                return 3;
+            CHECK(cuMemHostRegister_v2(far, 1 << 16, 2));
+        }
         CHECK(cuMemHostGetDevicePointer_v2(&there, host, 0));
         CHECK(cuMemcpyHtoD_v2(word, &there, sizeof there));
         launch(behind, 2);

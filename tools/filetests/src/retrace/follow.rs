@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
                 lanes.insert(who, (Lane::new(who, entry), None));
             }
         }
-        let mut memory = Memory::default();
+        let mut memory = Memory::new(launch.shared_content);
         for (address, bytes) in launch.memory {
             memory.fill(*address, bytes);
         }

@@ -6,10 +6,11 @@ use shadow::hb::{Place, Span};
 
 use super::{Objection, Result};
 
-/// What is known of memory. Shared memory begins as zeros, as on the simulated device.
-#[derive(Default)]
+/// What is known of memory.
 pub(super) struct Memory {
     bytes: HashMap<Place, u8>,
+    /// What the words of shared memory hold before something is stored there.
+    shared_content: u32,
 }
 
 /// The place so many bytes behind another.
@@ -24,6 +25,13 @@ pub(super) fn behind(place: Place, bytes: u64) -> Place {
 }
 
 impl Memory {
+    pub(super) fn new(shared_content: u32) -> Self {
+        Self {
+            bytes: HashMap::default(),
+            shared_content,
+        }
+    }
+
     /// Global memory from an address on.
     pub(super) fn fill(&mut self, address: u64, bytes: &[u8]) {
         for (behind, &byte) in bytes.iter().enumerate() {
@@ -35,7 +43,9 @@ impl Memory {
     fn byte(&self, place: Place) -> Result<u8> {
         match (self.bytes.get(&place), place) {
             (Some(&byte), _) => Ok(byte),
-            (None, Place::Shared { .. }) => Ok(0),
+            (None, Place::Shared { offset, .. }) => {
+                Ok(self.shared_content.to_le_bytes()[offset as usize % 4])
+            }
             (None, Place::Global(address)) => {
                 Err(Objection::unknown(format!("memory at {address:#x}")))
             }

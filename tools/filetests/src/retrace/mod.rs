@@ -54,6 +54,8 @@ pub struct Launch<'a> {
     pub variables: &'a BTreeMap<String, u64>,
     /// Global memory before the launch, by address; the module's variables come on top.
     pub memory: &'a [(u64, Vec<u8>)],
+    /// What every word of shared memory holds before.
+    pub shared_content: u32,
     /// Where a cooperative launch's barrier of the grid lies: its size, and the word that is counted in.
     pub workspace: Option<u64>,
 }

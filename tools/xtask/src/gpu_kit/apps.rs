@@ -382,6 +382,27 @@ mod tests {
     }
 
     #[test]
+    fn what_fails_without_the_tool_too_is_not_the_tools_fault() {
+        // The compiler makes a program that fails if it is called so; under the tool all fail.
+        let nvcc = "#!/bin/sh\nfor word; do case $was in -o) out=$word ;; esac; was=$word; done\n\
+             printf '#!/bin/sh\\ncase $0 in *broken) exit 3 ;; esac\\n' >\"$out\"; chmod +x \"$out\"\n";
+        let tool = "#!/bin/sh\nfor word; do case $word in json:*) report=${word#json:} ;; esac; done\n\
+             echo '{\"schema_version\": \"1.0\"}' >\"$report\"; exit 3\n";
+        let kit = Kit::of(nvcc, tool, &["tests/apps/broken.cu", "tests/apps/sound.cu"]);
+        let settings = kit.settings();
+        for program in programs(&settings, "tests/apps").unwrap() {
+            kit.builder(None).build(&program, Variant::Clean).unwrap();
+        }
+        let until = Some(Instant::now() + Duration::from_secs(60));
+        assert!(!run_with(&settings, &kit.builder(until), Way::Gpu).unwrap());
+        let [(broken, why), (sound, _)] = &kit.outcomes("apps.json")[..] else {
+            panic!("two programs")
+        };
+        assert_eq!((broken.as_str(), sound.as_str()), ("by itself", "wrong"));
+        assert!(why.starts_with("it exits with 3 without the tool"), "{why}");
+    }
+
+    #[test]
     fn a_program_that_takes_too_long_is_ended_before_the_step_is() {
         // Writes a report without races, where it is told how much of a GPU's memory it may have.
         let tool = "#!/bin/sh\nfor word; do case $word in json:*) report=${word#json:} ;; esac; done\n\

@@ -54,6 +54,7 @@ impl Recorded {
             grid: [self.kernel.ctas, 1, 1],
             block: [self.kernel.threads(), 1, 1],
             cluster: if self.kernel.clusters { 2 } else { 1 },
+            shared_content: 0,
             params: &self.memory.to_le_bytes(),
             variables: &self.variables,
             memory: &memory,
