@@ -161,9 +161,9 @@ pub struct LaunchBlock {
     pub cells: u64,
     /// Bytes of the cells (of a slot) minus 8: a power of two minus 1, times 8.
     pub cell_mask: u64,
-    /// First address that is checked, but for further windows; read together with the next.
+    /// First address of the first window; read together with the next.
     pub window_base: u64,
-    /// Bytes that are checked from there on.
+    /// Bytes of the first window.
     pub window_bytes: u64,
     /// Address of the witnesses, [`WITNESS_BYTES`] per cell.
     pub witnesses: u64,
@@ -252,14 +252,13 @@ pub struct LaunchBlock {
     pub known: u64,
     /// [`rule::least_of_other_cta`](crate::rule::least_of_other_cta) of the launch.
     pub least_of_other_cta: u64,
-    /// First address of a second window, far from the first; its granules follow those of the first, as if it
-    /// began where that ends.
+    /// First address of the second window. Its granules are numbered behind those of the first window.
     pub second_base: u64,
-    /// Its bytes; 0 where there is none.
+    /// Bytes of the second window, or 0.
     pub second_bytes: u64,
-    /// Likewise of a third one, behind the second.
+    /// First address of the third window, whose granules are numbered behind those of the second.
     pub third_base: u64,
-    /// Its bytes.
+    /// Bytes of the third window, or 0.
     pub third_bytes: u64,
 }
 }

@@ -62,10 +62,10 @@ fn shifts(launch: *const LaunchBlock) -> Shifts {
     }
 }
 
-/// The offset of what no window covers.
+/// What [`offset`] returns for an address outside all windows.
 const OUTSIDE: u64 = !0;
 
-/// Where an address lies in the windows of a launch, which follow one another; or [`OUTSIDE`].
+/// The offset of an address in the windows of a launch, counted as if they were adjacent, or [`OUTSIDE`].
 #[inline(always)]
 unsafe fn offset(launch: *const LaunchBlock, address: u64) -> u64 {
     unsafe {
@@ -74,7 +74,7 @@ unsafe fn offset(launch: *const LaunchBlock, address: u64) -> u64 {
     }
 }
 
-/// Likewise of an address beyond the first window.
+/// The same for an address outside the first window.
 #[inline(never)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __cudarun_further(launch: *const LaunchBlock, address: u64) -> u64 {

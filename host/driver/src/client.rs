@@ -51,7 +51,7 @@ pub struct Size {
     pub registers: u32,
     /// Bytes of local memory of a thread.
     pub local_bytes: u32,
-    /// Blocks that fit a multiprocessor at once, if the driver says.
+    /// Blocks that fit a multiprocessor at once; none if the driver reports an error.
     pub blocks: Option<u32>,
 }
 
@@ -139,7 +139,7 @@ impl Client {
         self.load_with(ptx, None)
     }
 
-    /// Likewise, for kernels that take so many registers per thread at most.
+    /// The same with a limit of registers per thread.
     ///
     /// # Errors
     /// What the driver and its compiler said.
@@ -207,7 +207,7 @@ impl Client {
         found.result().ok().map(|()| (address, bytes as u64))
     }
 
-    /// What a thread of the kernel takes, and how many blocks of so many threads fit a multiprocessor.
+    /// Registers and local memory of the kernel, and its occupancy with blocks of `threads` threads.
     pub fn size(&self, function: Function, threads: u32) -> Size {
         let mut blocks: c_int = 0;
         // SAFETY: the function's module is loaded, and there is room for the result.

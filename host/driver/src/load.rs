@@ -31,12 +31,12 @@ pub struct Refusal {
     pub code: CUresult,
     /// Why, in one line.
     pub why: String,
-    /// The mangled names of the kernels that are there without it, as far as they are known.
+    /// The mangled names of the image's kernels, as far as they are known.
     pub kernels: Vec<String>,
 }
 
 impl Refusal {
-    /// One that names no kernels.
+    /// A refusal that names no kernels.
     pub fn new(code: CUresult, why: impl Into<String>) -> Refusal {
         Refusal {
             code,
@@ -46,11 +46,11 @@ impl Refusal {
     }
 }
 
-/// Names of kernels that a message has.
+/// How many kernels a message names.
 const NAMED: usize = 5;
 
 impl fmt::Display for Refusal {
-    /// Why, and some of the kernels.
+    /// The reason and the first kernels.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)?;
         let Some((first, others)) = self.kernels.split_first() else {

@@ -82,13 +82,13 @@ pub enum Event {
         /// How many launches, copies and fills.
         pieces: u64,
     },
-    /// A kernel was launched as the program brings it, because it has no PTX.
+    /// A kernel without PTX was launched, and ran unchecked.
     WithoutPtx {
         /// Its mangled name.
         kernel: String,
         /// Why there is none: one line, no final period.
         why: String,
-        /// How many times more than was written before.
+        /// Launches since the last event of this kernel.
         launches: u64,
     },
     /// Something of the run could not be checked, or was not kept.

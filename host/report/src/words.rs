@@ -25,7 +25,7 @@ pub(crate) fn listed(all: &[String]) -> String {
     text
 }
 
-/// The beginning of a name: templates have very long ones.
+/// The first characters of a name. Names of template instances can have thousands.
 pub(crate) fn shortened(name: &str) -> String {
     const SHOWN: usize = 100;
     match name.char_indices().nth(SHOWN) {

@@ -14,8 +14,6 @@ use crate::log::Allocation;
 pub struct Allocations {
     live: BTreeMap<u64, Allocation>,
     made: u64,
-    /// Some were found.
-    found: bool,
 }
 
 /// What has made the memory of a module's variable, before its name.
@@ -26,19 +24,18 @@ const FOUND: &str = "a call that was not seen";
 
 /// Memory further apart than this is not covered by one window.
 const GAP: u64 = 1 << 40;
-/// Windows that a launch may have.
+/// The most windows of global memory in which a launch is checked.
 pub const WINDOWS: usize = 3;
 
 impl Allocations {
     /// Remembers an allocation made by `api`.
     pub fn insert(&mut self, base: u64, bytes: u64, api: &str) {
-        // Nobody has told of the end of what was there.
-        let overlapping = |of: &Allocation| {
-            base < of.base.saturating_add(of.bytes) && of.base < base.saturating_add(bytes)
-        };
-        let gone = |of: &Allocation| of.api == FOUND && overlapping(of);
-        if self.found {
-            self.live.retain(|_, of| !gone(of));
+        // What was there has been freed, without a call that says so: the end of a graph, for example.
+        let end = base.saturating_add(bytes);
+        while let Some((&at, of)) = self.live.range(..end).next_back()
+            && at.saturating_add(of.bytes) > base
+        {
+            self.live.remove(&at);
         }
         self.made += 1;
         let allocation = Allocation {
@@ -57,7 +54,6 @@ impl Allocations {
         let before = self.live.range(..end).next_back();
         if bytes > 0 && before.is_none_or(|(at, of)| at + of.bytes <= base) {
             self.insert(base, bytes, FOUND);
-            self.found = true;
         }
     }
 
@@ -178,9 +174,9 @@ impl Allocations {
         self.live.values().map(|allocation| allocation.bytes).sum()
     }
 
-    /// Base and length of the ranges of memory that a launch with these parameters is checked in: the smallest
-    /// one that covers everything. Where memory lies far apart, as that of host, device and pools may, it is several parts:
-    /// first those that the parameters point into, and then those with most bytes.
+    /// Base and length of the windows in which a launch with these parameters is checked. One window covers all memory, unless
+    /// allocations are more than [`GAP`] apart, as those of host, device and pools may be. Then each part has a window.
+    /// Parts that the parameters point into come first, then those with most bytes.
     pub fn windows(&self, parameters: &[u8]) -> [(u64, u64); WINDOWS] {
         let mut parts: Vec<Part> = Vec::new();
         for allocation in self.live.values() {
@@ -211,7 +207,7 @@ impl Allocations {
         parts.sort_by_key(|part| Reverse((part.named, part.bytes)));
         let mut windows = [(0, 0); WINDOWS];
         for (window, part) in windows.iter_mut().zip(&parts) {
-            // Granules of the next one follow those of this one.
+            // Whole granules of any size, because those of the next window follow.
             let (base, end) = (part.base & !255, part.end.next_multiple_of(256));
             *window = (base, end - base);
         }
@@ -256,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_was_found_gives_way_to_what_is_allocated() {
+    fn an_allocation_replaces_what_it_overlaps() {
         let mut all = Allocations::default();
         all.insert(0x2000, 0x1000, "cudaMalloc");
         all.insert_found(0x1000, 0x1001);
@@ -266,6 +262,10 @@ mod tests {
         assert_eq!(all.find(0x1fff).unwrap().api, FOUND);
         all.insert(0x1800, 0x100, "cudaMalloc");
         assert!(all.find(0x1000).is_none());
+        // Memory of a graph that has been destroyed.
+        all.insert(0x8000, 0x1000, "cuGraphAddMemAllocNode");
+        all.insert(0x7000, 0x3000, "cudaMalloc");
+        assert_eq!(all.find(0x8800).unwrap().api, "cudaMalloc");
         assert!(all.find(0x1800).is_some() && all.find(0x4000).is_some());
     }
 

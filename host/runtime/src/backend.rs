@@ -6,7 +6,7 @@
 
 use std::fmt::Display;
 
-use ptx::ast::{Module, Space};
+use ptx::ast::{Function, Module, Space};
 
 use crate::checker::{Checker, Prepared};
 
@@ -104,6 +104,32 @@ pub struct Loaded<M> {
     pub module: M,
     /// Why it has been loaded without its checks.
     pub refused: Option<String>,
+}
+
+/// The registers to which the driver's compiler is to limit each thread of a module with checks: so few that every block
+/// that runs without checks fits a multiprocessor with them. None if the kernels bound their blocks or registers
+/// themselves.
+pub fn register_limit(module: &Module) -> Option<u32> {
+    let mut entries = module.functions().filter(|function| function.entry);
+    let unlimited = entries.any(|entry| !is_limited(entry));
+    unlimited.then_some(FEW_REGISTERS)
+}
+
+/// Registers with which a block of the largest size still fits a multiprocessor.
+const FEW_REGISTERS: u32 = 64;
+/// Threads of the largest block that still fits with more: 28 warps with 72 registers, 8 more, of 65,536.
+const FEW_THREADS: u64 = 896;
+
+/// Whether every block that a kernel may have fits a multiprocessor without a limit of registers from outside:
+/// because it says itself how many it takes, or that its blocks are small. How many blocks it would like to fit
+/// (`.minnctapersm`), the compiler sees to.
+fn is_limited(entry: &Function) -> bool {
+    let bounds = ["maxntid", "reqntid"].map(|name| entry.directive(name));
+    let threads = bounds.into_iter().flatten().map(|sizes| {
+        let sizes = sizes.iter();
+        sizes.fold(1u64, |all, &size| all.saturating_mul(size))
+    });
+    entry.directive("maxnreg").is_some() || threads.min().is_some_and(|most| most <= FEW_THREADS)
 }
 
 /// The names of a module's variables that kernels may write.

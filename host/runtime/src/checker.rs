@@ -535,7 +535,7 @@ impl Checker {
         self.write(Event::Note { text: text.into() });
     }
 
-    /// Writes that a kernel without PTX, with its mangled name, was launched so many times more.
+    /// Logs further launches of a kernel without PTX. `kernel` is its mangled name.
     pub fn without_ptx(&mut self, kernel: &str, why: &str, launches: u64) {
         self.write(Event::WithoutPtx {
             kernel: kernel.to_owned(),

@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_millis(1500);
 const PTXAS: &str = "ptxas";
 /// What names the ptxas that Triton runs.
 const TRITON_PTXAS: [&str; 2] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"];
-/// Lets CuPy give its kernels to the driver as PTX.
+/// Makes CuPy compile its kernels to PTX instead of machine code.
 const CUPY_PTX: &str = "CUPY_COMPILE_WITH_PTX";
 /// Names the folder of the driver that Triton links to.
 const TRITON_DRIVER: &str = "TRITON_LIBCUDA_PATH";
@@ -215,7 +215,7 @@ fn give(
         command.env(variable, in_front(variable, &[path.into()], ":"));
     }
     command.env(GIVEN_VARIABLE, folder);
-    // What CuPy and Triton make is checked as PTX only.
+    // Kernels of CuPy and Triton can be checked only as PTX.
     command.env(CUPY_PTX, "1");
     let ptxas = libraries.join(PTXAS);
     if ptxas.exists() {

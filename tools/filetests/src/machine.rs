@@ -25,8 +25,8 @@ use crate::header::{Case, Class};
 
 pub use trace::Trace;
 
-/// What shared memory holds before a kernel writes to it, by turns: what flags are set to, which an earlier launch may
-/// have left there, and something that makes no sense.
+/// What the words of shared memory hold before a kernel writes to them, for even and for odd seeds. On a GPU an earlier
+/// launch may have left a flag set there (1), or anything else.
 const SHARED_CONTENT: [u32; 2] = [1, 0xdead_beef];
 
 /// A launch that takes longer hangs.

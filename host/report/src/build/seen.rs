@@ -97,7 +97,7 @@ impl Builder<'_> {
         });
     }
 
-    /// Launches of a kernel that ran as it is.
+    /// Adds launches of a kernel without PTX.
     pub(super) fn without_ptx(&mut self, kernel: &str, why: &str, launches: u64) {
         let known = self.kernels.entry(kernel.to_owned()).or_default();
         if known.ptx_source.is_empty() {

@@ -43,7 +43,7 @@ const MOST_NODES: usize = 256;
 /// What a launch is checked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched {
-    /// The windows of global memory: where each begins, and its bytes. The first one is the quickest to check.
+    /// The windows of global memory: base and bytes of each. The inlined fast path handles the first one only.
     pub windows: [(u64, u64); WINDOWS],
     /// Shared memory, if the kernel accesses it.
     pub shared: Option<SharedShape>,
@@ -305,7 +305,7 @@ impl ShadowMemory {
         }
         let widths = match plan::widths(&shape) {
             Ok(widths) => widths,
-            // All windows together may need more bits than a cell has, and the first one alone fewer.
+            // A cell may have too few tag bits for all windows, and enough for the first one.
             Err(_) => {
                 windows[1..].fill((0, 0));
                 shape.window_bytes = windows[0].1;

@@ -154,7 +154,7 @@ pub(crate) fn with_context<T>(
     })
 }
 
-/// Likewise in a context, whichever is current.
+/// The same in a given context instead of the current one.
 pub(crate) fn with_this_context<T>(
     context: u64,
     f: impl FnOnce(&mut State, u64) -> Result<T, CUresult>,

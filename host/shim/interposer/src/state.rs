@@ -20,7 +20,7 @@ use runtime::{Checker, ModuleKey, options, progress};
 
 use crate::own::Own;
 use crate::resolve;
-use crate::without_ptx::{Untold, WithoutPtx};
+use crate::without_ptx::{Unlogged, WithoutPtx};
 
 /// Between two looks at what is in flight, unless the program looks itself.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -58,7 +58,7 @@ pub(crate) struct State {
     pub(crate) linked: HashMap<u64, Link>,
     /// Graphs whose kernels are not checked, by handle: those of conditional nodes.
     pub(crate) bodies: HashSet<u64>,
-    /// Kernels that run as they are.
+    /// Kernels without PTX, which run unchecked.
     pub(crate) without_ptx: WithoutPtx,
     /// Wakes the thread that drains; it ends when this is dropped.
     wake: Option<Sender<()>>,
@@ -289,7 +289,7 @@ fn end_by_signal() {
     }
     let write = || {
         with_soon(SHORT, |state| {
-            state.tell_rest();
+            state.log_unlogged();
             state.session.interrupt(SHORT);
         });
     };
@@ -319,7 +319,7 @@ extern "C" fn at_exit() {
     let settle = || {
         with_started(|state| {
             state.wake = None;
-            state.tell_rest();
+            state.log_unlogged();
             state.session.settle(LAST)
         })
     };
@@ -476,10 +476,10 @@ impl State {
         self.functions.insert(handle, function);
     }
 
-    /// Writes down launches of kernels without PTX.
-    pub(crate) fn tell(&mut self, launches: impl IntoIterator<Item = Untold>) {
+    /// Writes launches of kernels without PTX to the log.
+    pub(crate) fn log_without_ptx(&mut self, launches: impl IntoIterator<Item = Unlogged>) {
         let checker = self.session.checker();
-        for Untold {
+        for Unlogged {
             kernel,
             why,
             launches,
@@ -492,9 +492,9 @@ impl State {
         }
     }
 
-    fn tell_rest(&mut self) {
+    fn log_unlogged(&mut self) {
         let rest = self.without_ptx.rest();
-        self.tell(rest);
+        self.log_without_ptx(rest);
     }
 
     /// Tells the checker where a module's variables are in a context.

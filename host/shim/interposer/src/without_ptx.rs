@@ -1,20 +1,21 @@
-//! Kernels that a program brings without PTX. They run as they are; which ones have run, and how often, is told.
+//! Counts launches of kernels that have no PTX. Such a kernel runs unchecked, and the report names it with its number of
+//! launches.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What is known of such kernels.
+/// All kernels without PTX that the program has looked up.
 #[derive(Debug, Default)]
 pub(crate) struct WithoutPtx {
-    /// Why there is none, by the handles of modules and libraries.
+    /// Modules and libraries without PTX, by handle, each with the reason.
     modules: HashMap<u64, Arc<str>>,
-    /// By the handles of functions and kernels.
+    /// Their kernels, by the handles of functions and kernels.
     kernels: HashMap<u64, Kernel>,
-    /// Kernels of executable graphs, by the handles of these.
+    /// Executable graphs, by handle, each with its kernels that have no PTX.
     graphs: HashMap<u64, Vec<Kernel>>,
-    /// By name.
+    /// Launches, by the kernel's mangled name.
     launches: HashMap<Arc<str>, Launches>,
-    /// Reasons that the user has been told.
+    /// Reasons that a note in the log has named.
     reasons: HashSet<Arc<str>>,
 }
 
@@ -29,45 +30,46 @@ pub(crate) struct Kernel {
 #[derive(Debug)]
 struct Launches {
     why: Arc<str>,
-    all: u64,
-    told: u64,
+    total: u64,
+    /// How many of them are in the log.
+    logged: u64,
 }
 
-/// Launches that nobody has been told of yet.
+/// Launches of a kernel that are to be written to the log.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Untold {
+pub(crate) struct Unlogged {
     /// The kernel's mangled name.
     pub(crate) kernel: Arc<str>,
     /// Why it has no PTX.
     pub(crate) why: Arc<str>,
-    /// How many.
+    /// Number of launches.
     pub(crate) launches: u64,
 }
 
 impl WithoutPtx {
-    /// A module or library has been loaded as it is, because it has no PTX.
+    /// Adds a module or library that was loaded without checks, because it has no PTX.
     pub(crate) fn loaded(&mut self, module: u64, why: &str) {
         self.modules.insert(module, why.into());
     }
 
-    /// A handle of a module or library is none any more, or that of another one.
+    /// Removes a module or library, because it was unloaded or because the driver uses its handle again.
     pub(crate) fn unloaded(&mut self, module: u64) {
         if self.modules.remove(&module).is_some() {
             self.kernels.retain(|_, kernel| kernel.module != module);
         }
     }
 
-    /// Whether a module or library is one of them.
+    /// Whether a module or library has no PTX.
     pub(crate) fn has(&self, module: u64) -> bool {
         self.modules.contains_key(&module)
     }
 
-    /// Whether no kernel is known.
+    /// Whether the program has looked up no kernel without PTX.
     pub(crate) fn is_empty(&self) -> bool {
         self.kernels.is_empty()
     }
 
-    /// What a context has of a library: a module.
+    /// Adds the module by which a context knows a library.
     pub(crate) fn module_of(&mut self, module: u64, library: u64) {
         self.unloaded(module);
         if let Some(why) = self.modules.get(&library).cloned() {
@@ -75,7 +77,7 @@ impl WithoutPtx {
         }
     }
 
-    /// The program has found a function or kernel of a module.
+    /// Adds a function or kernel that the program has looked up in a module.
     pub(crate) fn found(&mut self, handle: u64, module: u64, name: &str) {
         self.kernels.remove(&handle);
         if let Some(why) = self.modules.get(&module) {
@@ -84,7 +86,7 @@ impl WithoutPtx {
         }
     }
 
-    /// What a context has of a kernel: a function.
+    /// Adds the function by which a context knows a kernel.
     pub(crate) fn function_of(&mut self, handle: u64, kernel: u64) {
         self.kernels.remove(&handle);
         if let Some(kernel) = self.kernels.get(&kernel).cloned() {
@@ -92,7 +94,7 @@ impl WithoutPtx {
         }
     }
 
-    /// The kernel of that handle, or else of that name: a driver makes handles of its own for kernels in graphs.
+    /// The kernel with a handle, or else with a name. In graphs a driver uses handles that the program has not looked up.
     pub(crate) fn kernel(
         &self,
         handle: u64,
@@ -106,7 +108,7 @@ impl WithoutPtx {
         })
     }
 
-    /// An executable graph has these kernels.
+    /// Sets the kernels without PTX of an executable graph.
     pub(crate) fn in_graph(&mut self, exec: u64, kernels: Vec<Kernel>) {
         match kernels.is_empty() {
             true => _ = self.graphs.remove(&exec),
@@ -114,50 +116,50 @@ impl WithoutPtx {
         }
     }
 
-    /// A function or kernel has been launched. Most launches are told together with later ones.
-    pub(crate) fn launched(&mut self, handle: u64) -> Option<Untold> {
+    /// Counts a launch of a function or kernel. Returns the launches to log, if it is time to log any.
+    pub(crate) fn launched(&mut self, handle: u64) -> Option<Unlogged> {
         let kernel = self.kernels.get(&handle)?.clone();
         self.count(&kernel)
     }
 
-    /// An executable graph has been launched.
-    pub(crate) fn graph_launched(&mut self, exec: u64) -> Vec<Untold> {
+    /// Counts a launch of an executable graph. Returns the launches to log.
+    pub(crate) fn graph_launched(&mut self, exec: u64) -> Vec<Unlogged> {
         let kernels = self.graphs.get(&exec).cloned().unwrap_or_default();
-        let told = kernels.iter().filter_map(|kernel| self.count(kernel));
-        told.collect()
+        let due = kernels.iter().filter_map(|kernel| self.count(kernel));
+        due.collect()
     }
 
-    fn count(&mut self, kernel: &Kernel) -> Option<Untold> {
+    fn count(&mut self, kernel: &Kernel) -> Option<Unlogged> {
         let name = Arc::clone(&kernel.name);
         let launches = self.launches.entry(name).or_insert_with(|| Launches {
             why: Arc::clone(&kernel.why),
-            all: 0,
-            told: 0,
+            total: 0,
+            logged: 0,
         });
-        launches.all += 1;
-        // A process that is killed has told of half of them at least, and a log does not grow with each.
-        let due = launches.all.is_power_of_two();
-        due.then(|| launches.tell(&kernel.name))
+        launches.total += 1;
+        // The log does not grow with every launch, and of a process that is killed it has at least half of them.
+        let due = launches.total.is_power_of_two();
+        due.then(|| launches.log(&kernel.name))
     }
 
-    /// Whether a reason is asked about for the first time.
+    /// Whether this is the first call with a reason.
     pub(crate) fn is_news(&mut self, why: &Arc<str>) -> bool {
         self.reasons.insert(Arc::clone(why))
     }
 
-    /// All that has not been told.
-    pub(crate) fn rest(&mut self) -> Vec<Untold> {
+    /// All launches that are not in the log.
+    pub(crate) fn rest(&mut self) -> Vec<Unlogged> {
         let all = self.launches.iter_mut();
-        let left = all.filter(|(_, launches)| launches.told < launches.all);
-        left.map(|(name, launches)| launches.tell(name)).collect()
+        let left = all.filter(|(_, launches)| launches.logged < launches.total);
+        left.map(|(name, launches)| launches.log(name)).collect()
     }
 }
 
 impl Launches {
-    fn tell(&mut self, name: &Arc<str>) -> Untold {
-        let launches = self.all - self.told;
-        self.told = self.all;
-        Untold {
+    fn log(&mut self, name: &Arc<str>) -> Unlogged {
+        let launches = self.total - self.logged;
+        self.logged = self.total;
+        Unlogged {
             kernel: Arc::clone(name),
             why: Arc::clone(&self.why),
             launches,
@@ -170,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_launch_is_told_once() {
+    fn every_launch_is_logged_once() {
         let mut kernels = WithoutPtx::default();
         kernels.loaded(1, "a cubin");
         kernels.found(10, 1, "k");
@@ -179,17 +181,17 @@ mod tests {
             20,
             vec![kernels.kernel(99, || Some("k".to_owned())).unwrap()],
         );
-        let mut told = 0;
+        let mut logged = 0;
         for _ in 0..100 {
-            told += kernels.launched(10).map_or(0, |of| of.launches);
-            told += kernels.launched(11).map_or(0, |of| of.launches);
+            logged += kernels.launched(10).map_or(0, |of| of.launches);
+            logged += kernels.launched(11).map_or(0, |of| of.launches);
             let of_graph = kernels.graph_launched(20).into_iter();
-            told += of_graph.map(|of| of.launches).sum::<u64>();
+            logged += of_graph.map(|of| of.launches).sum::<u64>();
         }
-        assert_eq!(told, 256);
+        assert_eq!(logged, 256);
         assert_eq!(
             kernels.rest(),
-            [Untold {
+            [Unlogged {
                 kernel: "k".into(),
                 why: "a cubin".into(),
                 launches: 44

@@ -1,63 +1,59 @@
-//! Memory of the host that kernels access is checked like the device's, in launches that access both as well.
+//! Which memory is checked: that of the host and of graphs as well as that of the device, in one launch too.
 
 use std::collections::BTreeSet;
 
-use crate::common::program::Program;
+use crate::common::program::{Program, Ran};
 use runtime::{Mode, Options};
+
+/// Runs a program with an argument in both modes. It must print what `fine` leaves, all launches must be checked, and no
+/// access may be outside the checked memory.
+fn run(program: &Program, argument: &str, judge: impl Fn(&Ran)) {
+    for mode in [Mode::Precise, Mode::Fast] {
+        let options = Options {
+            mode,
+            ..Options::default()
+        };
+        let ran = program.run(&[argument], &options, "");
+        let printed = (ran.stdout.as_str(), ran.stderr.as_str());
+        assert_eq!(printed, ("512\n", ""), "{argument} {mode:?}");
+        for launch in &ran.launches {
+            let outside = launch.counters.outside;
+            assert!(launch.checked && outside == 0, "{argument} {mode:?}");
+        }
+        judge(&ran);
+    }
+}
 
 #[test]
 fn memory_of_the_host_is_checked() {
     let program = Program::of("tests/c/places.c");
-    // The simulated driver puts memory that it allocates near the device's, and elsewhere it is the program's.
+    // The simulated driver allocates host memory near the device's. Memory that the program registers lies elsewhere.
     for kind in ["registered", "allocated"] {
-        for mode in [Mode::Precise, Mode::Fast] {
-            let options = Options {
-                mode,
-                ..Options::default()
-            };
-            let ran = program.run(&[kind], &options, "");
-            let said = (ran.stdout.as_str(), ran.stderr.as_str());
-            assert_eq!(said, ("512\n", ""), "{kind} {mode:?}");
-            assert_eq!(ran.racing(), ["both", "racy"], "{kind} {mode:?}");
-            // One store of `racy`, and each of the two of `both`.
+        run(&program, kind, |ran| {
+            assert_eq!(ran.racing(), ["both", "racy"], "{kind}");
+            // The store of `racy` and the two stores of `both`.
             let stores: BTreeSet<u32> = ran.races.iter().map(|race| race.site).collect();
-            assert_eq!(stores.len(), 3, "{kind} {mode:?}");
-            let outside = ran.launches.iter().map(|launch| {
-                assert!(launch.checked, "{kind} {mode:?}");
-                (launch.kernel.as_str(), launch.counters.outside)
-            });
-            let outside: Vec<(&str, u64)> = outside.collect();
-            let expected = [("racy", 0), ("fine", 0), ("both", 0)];
-            assert_eq!(outside, expected, "{kind} {mode:?}");
-        }
+            assert_eq!(stores.len(), 3, "{kind}");
+        });
     }
 }
 
-/// A graph has its memory while it runs, so a driver says nothing of it before. Of memory that no call has told of, the
-/// driver knows.
+/// Memory of graphs is known by the calls that allocate it. The driver is asked about memory that no hooked call has
+/// allocated.
 #[test]
-fn memory_of_graphs_and_what_the_driver_knows_of_is_checked_as_well() {
+fn memory_of_graphs_and_memory_that_only_the_driver_knows_is_checked() {
     let program = Program::of("tests/c/found.c");
-    for (kind, made_by) in [
+    for (kind, api) in [
         ("graph", "cuGraphAddMemAllocNode"),
         ("captured", "cuMemAllocAsync"),
         ("beside", "a call that was not seen"),
     ] {
-        for mode in [Mode::Precise, Mode::Fast] {
-            let options = Options {
-                mode,
-                ..Options::default()
-            };
-            let ran = program.run(&[kind], &options, "");
-            let said = (ran.stdout.as_str(), ran.stderr.as_str());
-            assert_eq!(said, ("512\n", ""), "{kind} {mode:?}");
-            assert_eq!(ran.racing(), ["racy"], "{kind} {mode:?}");
-            let outside: u64 = ran.launches.iter().map(|of| of.counters.outside).sum();
-            assert_eq!(outside, 0, "{kind} {mode:?}");
+        run(&program, kind, |ran| {
+            assert_eq!(ran.racing(), ["racy"], "{kind}");
             for race in &ran.races {
-                let made = race.allocation.as_ref().map(|of| of.api.as_str());
-                assert_eq!(made, Some(made_by), "{kind} {mode:?}");
+                let allocation = race.allocation.as_ref();
+                assert_eq!(allocation.map(|of| of.api.as_str()), Some(api), "{kind}");
             }
-        }
+        });
     }
 }

@@ -70,7 +70,7 @@ fn units_that_cannot_be_linked_run_as_they_are() {
         let said = ran.missed.iter().filter(|text| text.contains(says));
         assert_eq!(said.count(), 1, "{units}: {:?}", ran.missed);
     }
-    // Without PTX it is the kernels' nature, and told when they run. The simulated driver does not load them.
+    // Kernels without PTX are reported when they are launched. The simulated driver does not load them.
     let ran = program.run(&["module", "machine-code"], &Options::default(), "");
     assert_ne!(ran.code, Some(0));
     assert!(

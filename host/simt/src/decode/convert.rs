@@ -235,8 +235,8 @@ fn slow(a: u64, m: u32) -> u64 {
     }
 }
 
-/// Whether a conversion keeps the sign of a NaN and the highest bits of its payload, as those from double precision and
-/// from single to double do on GPUs (on an H100). Of the others the NaN is one.
+/// Whether a conversion keeps the sign of a NaN and the high bits of its payload. On an H100 conversions from double
+/// precision and from single to double precision do; all others give the canonical NaN.
 fn keeps_nan(to: Format, from: Format) -> bool {
     from == F64 || (to, from) == (F64, F32)
 }

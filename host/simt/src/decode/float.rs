@@ -158,18 +158,18 @@ fn one_nan(x: f32) -> f32 {
     if x.is_nan() { canonical() } else { x }
 }
 
-/// An operand as `.ftz` takes it, in double precision.
+/// An operand in double precision, or a zero if it is subnormal.
 #[inline(always)]
 fn flushed_operand(x: f32) -> f64 {
     f64::from(flush(x))
 }
 
-/// The single that `.ftz` leaves of a result in double precision, which is exact or lies on the same side as the exact
-/// one of every number of 25 bits.
+/// Rounds a result in double precision to a single and flushes it as `.ftz` does. `result` must be exact, or must compare
+/// with every number of 25 bits as the exact result does.
 ///
-/// Flushed is what is below the normal numbers after rounding as with an exponent of unbounded range
-/// ([`Format::pack_flushed`](crate::values::soft::Format::pack_flushed)); from half of its last place below the least
-/// normal number on, a result is rounded up to that. Sums need not ask, since a subnormal one is exact.
+/// The rule is that of [`Format::pack_flushed`](crate::values::soft::Format::pack_flushed): a result that is less than the
+/// least normal number by at most half a unit in its last place is rounded up to it, and a smaller one becomes a zero.
+/// Sums do not need this, because a subnormal sum is exact.
 #[inline(always)]
 fn flushed(result: f64) -> f32 {
     const KEPT: f64 = f32::MIN_POSITIVE as f64 * (1.0 - 1.0 / (1 << 25) as f64);

@@ -333,12 +333,12 @@ fn signed(value: u64, bytes: u32) -> i64 {
     (value << unused) as i64 >> unused
 }
 
-/// Whether a sum of singles takes subnormal numbers for zeros.
+/// What a floating-point sum in single precision does with subnormal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subnormals {
-    /// An atomic on global memory (PTX ISA, `atom` and `red`).
+    /// Flushes them to zero: atomics on global memory (PTX ISA, `atom` and `red`).
     Flushed,
-    /// One on shared memory (likewise), and a bulk copy that reduces, to global memory too (on an H100).
+    /// Keeps them: atomics on shared memory (PTX ISA), and bulk reductions to any memory (seen on an H100).
     Kept,
 }
 

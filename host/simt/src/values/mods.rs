@@ -7,8 +7,7 @@ use super::soft::{self, BF16, F16, F32, F64, Format, Number, Round};
 
 /// Rounding mode in bits 0 to 2.
 const ROUND: u32 = 7;
-/// Subnormal inputs and results become zero. Of results, those are subnormal that still are after rounding
-/// ([`Format::pack_flushed`]).
+/// Subnormal inputs and results become zero. A result counts as subnormal by the rule of [`Format::pack_flushed`].
 pub(crate) const FTZ: u32 = 1 << 3;
 /// Results are clamped to [0, 1].
 pub(crate) const SAT: u32 = 1 << 4;
@@ -131,7 +130,7 @@ pub(crate) fn arith(op: Arith, format: Format, mods: u32, a: u64, b: u64, c: u64
             Arith::Fma => directed::fma(a, b, c, round),
             Arith::Div | Arith::Rcp | Arith::Sqrt => None,
         };
-        // The least normal number may be what a subnormal one was rounded to.
+        // A subnormal result may have been rounded up to the least normal number.
         let open = |result: f32| mods & FTZ != 0 && result.abs() == f32::MIN_POSITIVE;
         if let Some(result) = quick.filter(|&result| !open(result)) {
             return output(result.to_bits().into(), F32, mods);

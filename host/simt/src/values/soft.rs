@@ -128,11 +128,11 @@ impl Format {
         }
     }
 
-    /// The bits of `number`, rounded, with a zero in place of what `.ftz` flushes: a result that is still below the
-    /// normal numbers after rounding as with an exponent of unbounded range, as GPUs do (an H100's `mul` and `div`).
+    /// The bits of `number`, rounded and flushed as `.ftz` does: a zero if the number, rounded to the precision of this format
+    /// without a limit of the exponent, is below the normal numbers. An H100 does so for `mul` and `div`.
     pub(crate) fn pack_flushed(self, number: Number, round: Round) -> u64 {
         let bits = self.pack(number, round);
-        // Products and quotients of normal numbers, and sums of these, have exponents of two bits more.
+        // Exponents of products and quotients of normal numbers, and of their sums, need two bits more.
         let unbounded = Self {
             exponent: self.exponent + 3,
             ..self
@@ -144,7 +144,7 @@ impl Format {
         }
     }
 
-    /// The NaN of this format with the sign and the highest bits of another one's, made quiet.
+    /// A quiet NaN of this format with the sign of another format's NaN and as many high bits of its payload as fit.
     pub(crate) fn nan_of(self, bits: u64, from: Self) -> u64 {
         let sign = if bits & from.sign() != 0 {
             self.sign()

@@ -1,5 +1,5 @@
 //! `gpu-tests TESTS`: the files of `tests/race` and `tests/exec` on the driver of this machine; `gpu-tests --costs
-//! PTX...`: what it makes of checks.
+//! PTX...`: compile time, registers and occupancy of kernels with and without checks.
 //!
 //! The driver is the one that `CUDARUN_CHECK_DRIVER` names, or the one that is installed. Exit codes:
 //! 0 when nothing was wrong, 1 when something was, 2 when there is no device or a file makes no sense.
@@ -44,7 +44,7 @@ struct Arguments {
     /// Write the results here as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Instead, compile these files of PTX with and without checks, and say what that takes.
+    /// Instead of running tests, compile these PTX files with and without checks and compare the two.
     #[arg(long, num_args = 1..)]
     costs: Vec<PathBuf>,
     /// Only print the device: name, compute capability as sm_NN, driver.

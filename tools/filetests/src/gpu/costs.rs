@@ -1,4 +1,5 @@
-//! What checks cost before a kernel runs: time of the driver's compiler, registers, and blocks that fit.
+//! Compares kernels with and without checks before they run: time of the driver's compiler, registers, local memory, and
+//! occupancy.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,22 +9,20 @@ use anyhow::{Context, Result, anyhow};
 use driver::client::{Client, Size};
 use ptx::Parsed;
 use report::log::Writer;
-use runtime::{Checker, Mode, Options};
+use runtime::{Checker, Mode, Options, backend};
 use serde::Serialize;
 
-/// Threads of the blocks of which it is asked how many fit.
+/// Threads per block for the occupancy.
 const THREADS: u32 = 256;
-/// The interposer's limit for modules whose kernels do not bound their blocks.
-const REGISTERS: u32 = 64;
 
 /// A module with and without checks.
 #[derive(Debug, Serialize)]
 pub struct Module {
     /// The file's name without its extension.
     pub name: String,
-    /// As the program has it.
+    /// The program's own PTX.
     pub own: Text,
-    /// With checks.
+    /// The PTX with checks.
     pub checked: Text,
     /// Its kernels.
     pub kernels: Vec<Kernel>,
@@ -77,8 +76,9 @@ fn one(client: &Client, file: &Path) -> Result<Module> {
     let prepared = checker.prepare(&parsed, "ptx");
     let entries = parsed.module.functions().filter(|function| function.entry);
     let names: Vec<String> = entries.map(|entry| entry.name.to_string()).collect();
+    let limit = backend::register_limit(&parsed.module);
     let (own, without) = compiled(client, &text, None, &names)?;
-    let (checked, with) = compiled(client, prepared.code.text(), Some(REGISTERS), &names)?;
+    let (checked, with) = compiled(client, prepared.code.text(), limit, &names)?;
     let kernels = names.into_iter().zip(without.into_iter().zip(with));
     Ok(Module {
         name: file

@@ -159,8 +159,7 @@ fn verdict(case: &Case, outcome: &Outcome, way: Way) -> Result<(Finding, String)
     for race in &outcome.races {
         let is_race = race.class == Class::Race;
         let marked = |class| labels.contains_key(&(class, race.lines));
-        // The order of locks or fences that has ordered two accesses on the simulated device is another under
-        // other schedules, and then they race.
+        // Only the order of locks or fences orders these two accesses. Under another schedule they race.
         let predicted = is_race && marked(Class::Predictive) && !marked(Class::Race);
         let known = marked(race.class) || predicted;
         ensure!(
@@ -273,7 +272,7 @@ mod tests {
         assert_eq!(found(&case(&text), &open), Finding::Stated);
         let text = stated("no-race");
         assert_eq!(found(&case(&text), &open), Finding::Stated);
-        // What is told wins, and what is true.
+        // A reported race counts more than undecided accesses, and a correct kernel stays right.
         let told = Outcome {
             undecided: 1,
             ..outcome(&[(Class::Race, (2, 3))])

@@ -117,8 +117,8 @@ pub fn units(tests: &Path, filters: &[String]) -> Result<Vec<Unit>> {
 fn ways(top: &str, case: &Case) -> &'static [Way] {
     match top {
         "race" => &[Way::Precise, Way::Fast],
-        // One instruction of one thread has nothing to tell a journal. Of others, one with a journal has all that one
-        // without has.
+        // A journal has no entries of a single thread's arithmetic. Other cases run with a journal, which covers the cells as
+        // well.
         _ if exec::is_scalar(case) => &[Way::AsWritten, Way::Fast],
         _ => &[Way::AsWritten, Way::Precise],
     }

@@ -112,8 +112,8 @@ fn from_float<F: Source>(op: &Opcode<'_>, value: F, to: &str, from: &str) -> Res
     })
 }
 
-/// The NaN with the sign and the highest bits of another format's, made quiet: what an H100 gives where the ISA leaves
-/// it open.
+/// A quiet NaN with the sign of `value` and as many high bits of its payload as fit. The PTX ISA leaves the payload open;
+/// an H100 gives this one.
 fn nan_of<F: FloatConvert<G>, G: Float>(value: F) -> Expected {
     let moved: G = value.convert(&mut false).value;
     let quiet = 1 << (G::PRECISION - 2);

@@ -43,12 +43,12 @@ pub(super) fn flush<F: Float>(op: &Opcode<'_>, value: F) -> F {
     }
 }
 
-/// A format, and one of its precision whose exponents have eleven bits.
+/// A format, with a wider one of the same precision and an exponent of eleven bits.
 trait Format: Float + FloatConvert<Quad> + FloatConvert<Self::Wide> {
     type Wide: Float;
 }
 
-/// So many bits, of which eleven are the exponent's.
+/// A format of `BITS` bits with an exponent of eleven bits.
 struct Wide<const BITS: usize>;
 
 impl<const BITS: usize> Semantics for Wide<BITS> {
@@ -72,8 +72,8 @@ impl Format for Double {
     type Wide = IeeeFloat<Wide<64>>;
 }
 
-/// Whether `.ftz` flushes a result: it is below the normal numbers after rounding as with an exponent of unbounded
-/// range, as GPUs judge it (an H100's `mul` and `div`).
+/// Whether `.ftz` flushes a result. It does if the result, rounded to the precision of the format without a limit of the
+/// exponent, is below the normal numbers. An H100 does so for `mul` and `div`.
 fn is_flushed<F: Format>(op: &Opcode<'_>, arg: impl Fn(usize) -> F) -> bool {
     let wide = |value: F| -> F::Wide { value.convert(&mut false).value };
     let Some(result) = arithmetic(op, |n| wide(arg(n))) else {

@@ -26,7 +26,7 @@ enum Step {
     Build(Place),
     /// Run the programs of tests/apps, and compare results and verdicts with what they expect.
     Run(Place),
-    /// Measure what the driver's compiler makes of the programs that are measured, without checks and with.
+    /// Measure compile time, registers and occupancy of the benchmark programs without and with checks.
     Costs(Place),
     /// Run the programs that are measured alone and under compute-sanitizer's racecheck.
     Racecheck(Place),

@@ -131,14 +131,15 @@ fn run_with(settings: &Settings, builder: &Builder, way: Way) -> Result<bool> {
     report(settings, "apps.json", &outcomes)
 }
 
-/// How a program ends without the tool, if that is not as its file expects: then the tool has not caused it.
+/// Runs a program without the tool. If it does not end as its file expects, returns how it ends: then the tool is not the
+/// cause.
 fn by_itself(
     toolkit: &Toolkit,
     program: &Program,
     variant: Variant,
     built: &Built,
 ) -> Result<Option<String>> {
-    // Where races are expected, the exit code that the file expects is the tool's.
+    // If the file expects races, its exit code is the tool's and says nothing of the program.
     if program.expect(variant)? != Expect::NoRace {
         return Ok(None);
     }
@@ -172,7 +173,7 @@ pub(super) enum Done<'a> {
     Skipped(&'a str),
     /// It could not be run, and why.
     NotRun(&'static str),
-    /// Without the tool it does not do what its file expects either: how it ends.
+    /// It does not do what its file expects without the tool either. Says how it ends.
     ByItself(String),
 }
 
@@ -383,7 +384,7 @@ mod tests {
 
     #[test]
     fn what_fails_without_the_tool_too_is_not_the_tools_fault() {
-        // The compiler makes a program that fails if it is called so; under the tool all fail.
+        // The program called `broken` fails by itself; under the tool both fail.
         let nvcc = "#!/bin/sh\nfor word; do case $was in -o) out=$word ;; esac; was=$word; done\n\
              printf '#!/bin/sh\\ncase $0 in *broken) exit 3 ;; esac\\n' >\"$out\"; chmod +x \"$out\"\n";
         let tool = "#!/bin/sh\nfor word; do case $word in json:*) report=${word#json:} ;; esac; done\n\

@@ -1,4 +1,4 @@
-//! What the driver's compiler makes of the programs that are measured, without checks and with.
+//! Compares what the driver's compiler makes of the benchmark programs without and with checks.
 
 use std::process::Command;
 use std::time::Instant;
@@ -9,8 +9,8 @@ use super::apps::{Done, Settings, builder, each, programs};
 use crate::apps::{MEASURED, Variant};
 use crate::command;
 
-/// Compiles the programs to PTX, and lets `gpu-tests` measure what the driver makes of it, which it writes to `costs.json`.
-/// Where no program has a wanted name, nothing is measured.
+/// Compiles the programs to PTX and runs `gpu-tests --costs` on it, which writes `costs.json`. Does nothing if the filters
+/// match no program.
 ///
 /// # Errors
 /// When there is no nvcc, a program does not compile, or a file cannot be read or written.
@@ -35,7 +35,7 @@ pub fn run(settings: &Settings) -> Result<bool> {
         return Ok(true);
     }
     let mut gpu = Command::new(settings.kit.join("bin/gpu-tests"));
-    // Else it would find what it has compiled before.
+    // Otherwise the driver takes the code from its cache.
     gpu.env("CUDA_CACHE_DISABLE", "1").arg("--json");
     gpu.arg(settings.results.join("costs.json")).arg("--costs");
     gpu.args(measured.iter().map(|program| file(&program.name)));

@@ -45,7 +45,7 @@ pub fn make(workspace: &Workspace, folder: Option<&Path>) -> Result<bool> {
         std::fs::remove_dir_all(&folder)?;
     }
     let dist = dist::build(workspace)?;
-    // First, so that the folder can be made anew when a later step fails.
+    // The script marks the folder as a kit, so that the next call may replace it when this one fails.
     std::fs::create_dir_all(&folder)?;
     std::fs::write(&script, SCRIPT)?;
     let mut cargo = workspace.cargo(&["build", "--release"]);
@@ -76,7 +76,7 @@ pub fn make(workspace: &Workspace, folder: Option<&Path>) -> Result<bool> {
     Ok(true)
 }
 
-/// Takes the symbols that nothing needs out of every program and library in a folder; scripts stay as they are.
+/// Strips every program and library in a folder. Scripts stay as they are.
 fn strip(folder: &Path) -> Result<()> {
     for file in files(folder)? {
         let mut magic = [0; 4];

@@ -1,7 +1,7 @@
 //! ptxas takes the PTX that every program carries, as each mode loads it, the instructions that are run on
 //! random operands, and the files of `tests/exec` and `tests/race`.
 //!
-//! Files are for their own target, the others for one; `cargo xtask ptxas-table` asks for the others.
+//! Files are assembled for their own target, everything else for one; `cargo xtask ptxas-table` covers all targets.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -139,11 +139,11 @@ fn cases(builder: Option<&Builder>) -> Vec<Trial> {
     }
 }
 
-/// The folder, below the target folder, with a file for each file that ptxas takes: what it has taken. Asking about
-/// all of them takes minutes of processor time.
+/// The folder in the target folder that remembers which test files ptxas has accepted: a file for each, with the
+/// fingerprint of its contents. Assembling all of them takes minutes of processor time.
 const TAKEN: &str = "ptxas-taken";
 
-/// The oldest architecture that ptxas knows, since CUDA 13; some files are for older ones.
+/// The oldest architecture that ptxas of CUDA 13 knows. Files for an older one are assembled for this.
 const OLDEST: &str = "sm_75";
 
 fn assemble_cases(toolkit: &Toolkit, path: &Path, taken: &Path) -> Result<()> {
@@ -175,7 +175,7 @@ fn assemble_cases(toolkit: &Toolkit, path: &Path, taken: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A number for what ptxas is asked about, and for which ptxas it is.
+/// A fingerprint of the cases of a file and of the ptxas that assembles them.
 fn key_of(ptxas: &Path, cases: &[Case]) -> Result<String> {
     let of = ptxas.metadata()?;
     let mut hasher = DefaultHasher::new();

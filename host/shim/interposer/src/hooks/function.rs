@@ -1,6 +1,6 @@
 //! Finding functions by name, and the end of modules.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use driver::gpu;
 use driver::pointer::Ptr;
@@ -89,8 +89,8 @@ pub(crate) unsafe fn cuLibraryGetKernel(
     }
 }
 
-/// Remembers the functions or kernels of a module or library without PTX, of which the program has got so many handles
-/// without names.
+/// Remembers the functions of a module, or the kernels of a library, if it has no PTX. `room` is how many handles the
+/// program has asked for.
 ///
 /// # Safety
 /// After success `out` has room for so many handles, if it is not null.
@@ -107,26 +107,10 @@ unsafe fn found_without_ptx<T>(
     for index in 0..room as usize {
         // SAFETY: by the contract.
         let found = unsafe { out.add(index).read() }.expose_provenance() as u64;
-        let name = match kernel {
-            _ if found == 0 => continue,
-            true => kernel_name(real, found),
-            false => name_of(real, found),
-        };
-        if let Some(name) = name {
+        if found != 0
+            && let Some(name) = name_of(real, found, kernel)
+        {
             with_started(|state| state.without_ptx.found(found, handle, &name));
-        }
-    }
-}
-
-/// The name of a kernel of a library, as the driver knows it.
-fn kernel_name(real: &Api, kernel: u64) -> Option<String> {
-    let handle = std::ptr::with_exposed_provenance_mut(kernel as usize);
-    let mut name = std::ptr::null();
-    // SAFETY: the handle is that of a live kernel, and there is room for the result.
-    unsafe {
-        match real.cuKernelGetName(&mut name, handle) {
-            CUresult::SUCCESS => Ptr::new(name).text().ok(),
-            _ => None,
         }
     }
 }
@@ -370,7 +354,7 @@ impl State {
         if self.functions.contains_key(&function) {
             return;
         }
-        let name = name_of(real, function);
+        let name = name_of(real, function, false);
         let named = |of: &Function| name.as_ref().is_none_or(|name| *name == of.name);
         let known = self.functions.iter();
         let known = known.filter(|(_, of)| of.kernel && named(of));
@@ -389,13 +373,17 @@ impl State {
     }
 }
 
-/// The name of a function, as the driver knows it.
-pub(super) fn name_of(real: &Api, function: u64) -> Option<String> {
-    let handle = std::ptr::with_exposed_provenance_mut(function as usize);
+/// The name that the driver gives of a function or, where `kernel`, of a library's kernel.
+pub(super) fn name_of(real: &Api, handle: u64, kernel: bool) -> Option<String> {
+    let at = std::ptr::with_exposed_provenance_mut::<c_void>(handle as usize);
     let mut name = std::ptr::null();
-    // SAFETY: the handle is that of a live function, and there is room for the result.
+    // SAFETY: the handle is that of a live function or kernel, and there is room for the result.
     unsafe {
-        match real.cuFuncGetName(&mut name, handle) {
+        let result = match kernel {
+            true => real.cuKernelGetName(&mut name, at.cast()),
+            false => real.cuFuncGetName(&mut name, at.cast()),
+        };
+        match result {
             CUresult::SUCCESS => Ptr::new(name).text().ok(),
             _ => None,
         }

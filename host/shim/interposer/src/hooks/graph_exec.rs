@@ -456,8 +456,8 @@ pub(crate) unsafe fn cuGraphLaunch(
         with_started(|state| {
             if error.is_none() {
                 let exec = exec.expose_provenance() as u64;
-                let told = state.without_ptx.graph_launched(exec);
-                state.tell(told);
+                let launches = state.without_ptx.graph_launched(exec);
+                state.log_without_ptx(launches);
             }
             state.session.launched(armed, error);
             state.wake();

@@ -262,8 +262,8 @@ enum Plan {
 pub(super) struct Pending {
     /// None where the function is not known.
     plan: Option<Plan>,
-    /// Its function, if it runs now and has no checks.
-    as_it_is: Option<u64>,
+    /// The function, if it has no checks and is not captured into a graph.
+    unchecked: Option<u64>,
     /// What the driver has said.
     result: CUresult,
     _here: Option<gpu::Here>,
@@ -286,10 +286,10 @@ impl Launching<'_> {
         let stream = number(real, self.stream);
         let mut here = None;
         runtime::host_calls::ask_python();
-        let mut as_it_is = None;
+        let mut unchecked = None;
         let plan = with_started(|state| {
             let Some(function) = state.functions.get(&asked.function) else {
-                as_it_is = match super::graph::capture(real, stream) {
+                unchecked = match super::graph::capture(real, stream) {
                     Some(_) => None,
                     None => Some(asked.function),
                 };
@@ -320,7 +320,7 @@ impl Launching<'_> {
         });
         Pending {
             plan: plan.flatten(),
-            as_it_is,
+            unchecked,
             result: CUresult::SUCCESS,
             _here: here,
         }
@@ -375,10 +375,10 @@ impl Pending {
         let result = self.result;
         let (function, armed) = match self.plan {
             None => {
-                if let (CUresult::SUCCESS, Some(function)) = (result, self.as_it_is) {
+                if let (CUresult::SUCCESS, Some(function)) = (result, self.unchecked) {
                     with_started(|state| {
-                        let told = state.without_ptx.launched(function);
-                        state.tell(told);
+                        let launches = state.without_ptx.launched(function);
+                        state.log_without_ptx(launches);
                     });
                 }
                 return result;

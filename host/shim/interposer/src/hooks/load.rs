@@ -13,7 +13,6 @@ use driver::load::{self, Image, Refusal, Source};
 use driver::pointer::Ptr;
 use driver::sys::*;
 use ptx::Parsed;
-use ptx::ast::Function;
 use ptx::link::{LinkError, SYSTEM_CALLS, Unit, in_one_line};
 use runtime::Prepared;
 use runtime::backend::{self, Backend};
@@ -121,9 +120,8 @@ impl State {
             let params = layout.iter().map(|of| (of.offset, of.bytes)).collect();
             (entry.name.to_string(), params)
         });
-        let unlimited = entries().any(|entry| !is_limited(entry));
         Checked {
-            limit: unlimited.then_some(FEW_REGISTERS),
+            limit: backend::register_limit(&module),
             module: Module {
                 key: prepared.key,
                 kernels: kernels.collect(),
@@ -139,20 +137,20 @@ impl State {
     }
 }
 
-/// What is loaded for an image.
+/// What the driver loads for an image.
 pub(super) enum Found {
-    /// Its PTX, with checks.
+    /// The image's PTX with checks.
     Checked(Box<Checked>),
-    /// The image as it is. Why it has no PTX, if that is so.
-    AsItIs(Option<String>),
+    /// The program's own image. If it has no PTX, the reason for that.
+    Unchecked(Option<String>),
 }
 
 impl Found {
-    /// What is checked of it, if anything is.
+    /// The PTX with checks, if the driver loads that.
     pub(super) fn checked(&mut self) -> Option<&mut Checked> {
         match self {
             Self::Checked(checked) => Some(checked),
-            Self::AsItIs(_) => None,
+            Self::Unchecked(_) => None,
         }
     }
 }
@@ -166,10 +164,10 @@ fn check(found: Result<Image, Refusal>, library: bool) -> Found {
             Err(why) => {
                 // There is PTX, and the driver gets what the program has linked.
                 with(|state| state.session.checker().missed(why));
-                return Found::AsItIs(None);
+                return Found::Unchecked(None);
             }
         },
-        Err(refusal) => return Found::AsItIs(Some(refusal.why)),
+        Err(refusal) => return Found::Unchecked(Some(refusal.why)),
     };
     let checked = with(|state| {
         if let Some((ptx, code)) = source.outdone {
@@ -182,7 +180,7 @@ fn check(found: Result<Image, Refusal>, library: bool) -> Found {
     });
     match checked {
         Some(checked) => Found::Checked(Box::new(checked)),
-        None => Found::AsItIs(None),
+        None => Found::Unchecked(None),
     }
 }
 
@@ -224,23 +222,6 @@ fn unlinked(origin: &str, errors: &[LinkError]) -> String {
     format!("{origin}: relocatable device code that runs unchecked: {why}")
 }
 
-/// Registers with which a block of the largest size still fits a multiprocessor.
-const FEW_REGISTERS: u32 = 64;
-/// Threads of the largest block that still fits with more: 28 warps with 72 registers, 8 more, of 65,536.
-const FEW_THREADS: u64 = 896;
-
-/// Whether every block that a kernel may have fits a multiprocessor without a limit of registers from outside:
-/// because it says itself how many it takes, or that its blocks are small. How many blocks it would like to fit
-/// (`.minnctapersm`), the compiler sees to.
-fn is_limited(entry: &Function) -> bool {
-    let bounds = ["maxntid", "reqntid"].map(|name| entry.directive(name));
-    let threads = bounds.into_iter().flatten().map(|sizes| {
-        let sizes = sizes.iter();
-        sizes.fold(1u64, |all, &size| all.saturating_mul(size))
-    });
-    entry.directive("maxnreg").is_some() || threads.min().is_some_and(|most| most <= FEW_THREADS)
-}
-
 /// What the driver is asked to load.
 pub(super) enum Ask<'a> {
     /// What the program has given.
@@ -260,7 +241,7 @@ pub(super) fn load(
 ) -> CUresult {
     let checked = match found {
         Found::Checked(checked) => checked,
-        Found::AsItIs(why) => {
+        Found::Unchecked(why) => {
             // A driver may need memory for a module, and have none left beside ours.
             let (result, handle) = in_room(|| load(Ask::Original));
             with_started(|state| {
@@ -516,7 +497,7 @@ pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) 
     // SAFETY: by the contract.
     let image = unsafe { Ptr::new(image) };
     let contents = match has_linked() {
-        None => return Found::AsItIs(None),
+        None => return Found::Unchecked(None),
         Some(true) => load::contents(image),
         Some(false) => None,
     };
@@ -541,7 +522,7 @@ pub(super) unsafe fn in_file(real: &Api, name: *const c_char, library: bool) -> 
         Some((linked, std::fs::read(&name).ok()?, name))
     });
     let Some((linked, bytes, name)) = file else {
-        return Found::AsItIs(None);
+        return Found::Unchecked(None);
     };
     let found = of_link(load::contents_of(&bytes).filter(|_| linked));
     let found = found.unwrap_or_else(|| {

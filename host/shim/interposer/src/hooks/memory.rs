@@ -219,7 +219,7 @@ pub(crate) unsafe fn cuMemFreeAsync(
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
     let give = || unsafe { real.cuMemFreeAsync(dptr, stream) };
-    // In a capture, it is a node of a graph, which has the memory again at each launch.
+    // A captured free becomes a node. The graph allocates the memory again at each launch.
     match capture(real, number(real, stream)) {
         Some(_) => give(),
         None => free(dptr, give),
@@ -245,8 +245,8 @@ pub(crate) unsafe fn cuGraphAddMemAllocNode(
     }
 }
 
-/// Tells the checker of the memory of a graph's node. Nobody asks the driver about it: between launches it has no such
-/// memory.
+/// Tells the checker of the memory of an allocation node. The driver cannot be asked about it, because it knows that memory
+/// only while the graph runs.
 pub(super) fn of_graph(made: &CUDA_MEM_ALLOC_NODE_PARAMS) {
     with(|state| {
         let checker = state.session.checker();

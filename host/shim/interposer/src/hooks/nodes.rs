@@ -117,7 +117,7 @@ impl State {
                     let function = params(real, node).map(|of| asked(&of, [0; 3]).function);
                     let unknown = function.filter(|of| !self.functions.contains_key(of));
                     found.extend(unknown.and_then(|function| {
-                        let named = || name_of(real, function);
+                        let named = || name_of(real, function, false);
                         self.without_ptx.kernel(function, named)
                     }));
                 }
