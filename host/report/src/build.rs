@@ -199,6 +199,7 @@ impl<'a> Builder<'a> {
                 | Event::Race(_)
                 | Event::Forgotten { .. }
                 | Event::Assumed(_)
+                | Event::Unfollowed(_)
                 | Event::Unordered { .. }
                 | Event::WithoutPtx { .. }
                 | Event::Missed { .. }
@@ -215,12 +216,14 @@ impl<'a> Builder<'a> {
                 Event::Race(race) => self.race(race, &log_index),
                 Event::Sites { .. } | Event::HostCalls { .. } => {}
                 Event::Forgotten { pieces } => self.report.coverage.forgotten += pieces,
-                Event::Assumed(pair) => {
+                Event::Assumed(pair) | Event::Unfollowed(pair) => {
                     let name = |of| Some(demangle(&log_index.launches.get(&of?)?.kernel));
-                    self.report
-                        .coverage
-                        .host_threads
-                        .add(pair.launches.map(name));
+                    let coverage = &mut self.report.coverage;
+                    let pairs = match event {
+                        Event::Assumed(_) => &mut coverage.host_threads,
+                        _ => &mut coverage.unfollowed,
+                    };
+                    pairs.add(pair.launches.map(name));
                 }
                 Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
                 Event::WithoutPtx {

@@ -199,7 +199,8 @@ pub(crate) fn coverage(report: &Report) -> String {
             "{work} launches and copies not compared with all other streams"
         ));
     }
-    parts.extend(coverage.host_threads.line());
+    parts.extend(coverage.host_threads.assumed_line());
+    parts.extend(coverage.unfollowed.unfollowed());
     if coverage.unordered > 0 {
         let work = counted(coverage.unordered, "piece");
         parts.push(format!(

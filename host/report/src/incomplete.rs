@@ -45,6 +45,7 @@ pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
             "{work} launches and copies were not compared with all work of other streams, because memory for that ran out"
         ));
     }
+    reasons.extend(coverage.unfollowed.unfollowed());
     if coverage.unordered > 0 {
         let work = counted(coverage.unordered, "piece");
         reasons.push(format!(

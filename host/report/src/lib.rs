@@ -19,7 +19,6 @@ pub mod executed;
 mod failure;
 mod fingerprint;
 pub mod formats;
-mod host_threads;
 mod incomplete;
 mod judges;
 mod known;
@@ -50,6 +49,7 @@ mod update;
 mod value;
 mod verified;
 pub mod words;
+mod work_pairs;
 
 pub use build::{Context, Log};
 pub use model::Report;

@@ -76,7 +76,10 @@ pub enum Event {
     },
     /// Two pieces of work touch the same memory, and are ordered only if threads of the host tell each other what they have
     /// waited for.
-    Assumed(Assumed),
+    Assumed(Launches),
+    /// Two pieces of work that nothing orders may touch the same memory: of one of them, it is not known exactly what it
+    /// has touched.
+    Unfollowed(Launches),
     /// What kernels have launched or asked for was not compared with what it may run beside.
     Unordered {
         /// How many launches, copies and fills.
@@ -512,9 +515,9 @@ pub const DEFAULT_STREAM: &str = "the default stream";
 /// What a person calls it where the host does something itself, in no stream.
 pub const HOST: &str = "the host";
 
-/// Two pieces of work that threads of the host may have ordered.
+/// Two pieces of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Assumed {
+pub struct Launches {
     /// The earlier and the later launch; none for a call on the host.
     pub launches: [Option<u64>; 2],
 }

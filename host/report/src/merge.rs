@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entries::order;
 use crate::executed::Executed;
-use crate::host_threads::HostThreads;
 use crate::judges::Judges;
 use crate::model::{
     Bin, Cells, Clocks, Coverage, DeviceName, Failure, Kernel, Latency, Launches, Level, Outcome,
@@ -303,6 +302,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
         running,
         forgotten,
         host_threads,
+        unfollowed,
         unordered,
         unchosen,
         spaces,
@@ -333,11 +333,8 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
     to.lost.extend(lost);
     to.running.extend(running);
     to.forgotten += forgotten;
-    let HostThreads { pairs, kernels } = host_threads;
-    to.host_threads.pairs += pairs;
-    if to.host_threads.kernels.is_empty() {
-        to.host_threads.kernels = kernels;
-    }
+    to.host_threads.extend(host_threads);
+    to.unfollowed.extend(unfollowed);
     to.unordered += unordered;
     add!(unchosen => to.unchosen, Unchosen { kernel_name, exclude_kernel, nvtx_range, launch_skip, launch_count, launch_sample, time_budget });
     union(&mut to.spaces, spaces);

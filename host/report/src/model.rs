@@ -11,18 +11,18 @@ pub use self::kind::{Certainty, Kind, Misused, Op, Role, Space};
 pub use self::related::{Pair, Related};
 pub use crate::choice::Unchosen;
 pub use crate::executed::{Executed, Tally};
-pub use crate::host_threads::HostThreads;
 pub use crate::known::{SuppressedBy, Suppression};
 pub use crate::log::{Act, HostFrame, Semantics};
 pub use crate::stray::Stray;
 pub use crate::stuck::{Stuck, Wait, WaitKind};
 pub use crate::unjudged::Unjudged;
 pub use crate::verified::{Answers, Assumption, Because, Family, Verified};
+pub use crate::work_pairs::WorkPairs;
 
 use crate::rules::RuleId;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.20";
+pub const SCHEMA_VERSION: &str = "1.21";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -185,8 +185,10 @@ pub struct Coverage {
     pub running: Vec<u32>,
     /// Pieces of work of streams that were forgotten, for want of room, before all that may run beside them had come.
     pub forgotten: u64,
-    /// Work that only threads of the host order.
-    pub host_threads: HostThreads,
+    /// Work that touches the same memory and that only threads of the host order.
+    pub host_threads: WorkPairs,
+    /// Work in different streams that may race, as it is not known exactly what it touches.
+    pub unfollowed: WorkPairs,
     /// Launches, copies and fills by kernels that were not compared with what they may run beside.
     pub unordered: u64,
     /// Launches that ran unchecked because the user wants it so.

@@ -109,7 +109,6 @@ impl Checker {
         Self {
             chooser: Chooser::new(options.choice.clone()),
             host_calls: HostCalls::default(),
-            options,
             writer,
             modules: HashMap::new(),
             next_site: FIRST_SITE,
@@ -118,7 +117,8 @@ impl Checker {
             allocations: Allocations::default(),
             shadows: BTreeMap::new(),
             started: false,
-            streams: Streams::default(),
+            streams: Streams::new(options.listens() && options.prove == Prove::Off),
+            options,
             calls: HashMap::new(),
             told_uncompared: false,
             ancestors: Vec::new(),

@@ -10,7 +10,7 @@ use crate::instructions::Instructions;
 use crate::locking;
 use crate::log::{self, Misuse};
 use crate::pairs::{Found, is_shared};
-use crate::streams::Touched;
+use crate::streams::Followed;
 
 /// What a journal leaves open.
 #[derive(Debug, Default)]
@@ -124,14 +124,14 @@ pub struct Findings {
     /// What the engine has counted, if there was one.
     pub(crate) stats: Option<Stats>,
     /// What the launch has done for those that may run beside it, if that was followed.
-    pub(crate) touched: Option<Touched>,
+    pub(crate) touched: Option<Followed>,
     /// What the engine knows, and what comes before each request to the device runtime, if there are any.
     pub(crate) launcher: Option<(Box<Engine>, Vec<Launched>)>,
 }
 
 impl Findings {
     /// A launch without races, which has touched some memory.
-    pub(crate) fn nothing(instructions: Arc<Instructions>, touched: Touched) -> Self {
+    pub(crate) fn nothing(instructions: Arc<Instructions>, touched: Followed) -> Self {
         Self {
             instructions,
             found: Vec::new(),

@@ -9,7 +9,7 @@ use shadow::hb::{Access, Kind, LANES, Scope};
 use shadow::streams::{Footprint, Touch};
 
 use crate::instructions::Instructions;
-use crate::streams::{At, Touched};
+use crate::streams::{At, Followed};
 
 /// A footprint names a thread by its CTA, and behind that many bits by its number in the CTA.
 pub(crate) const THREADS_LOG2: u32 = 10;
@@ -17,7 +17,7 @@ pub(crate) const THREADS_LOG2: u32 = 10;
 /// Follows a launch.
 #[derive(Debug, Default)]
 pub(crate) struct FootprintRecorder {
-    touched: Touched,
+    touched: Followed,
     /// The launch may begin before the one ahead of it has ended.
     early: bool,
     /// CTAs that have waited for that one. Barriers may pass on to a whole CTA what one of its threads
@@ -37,8 +37,8 @@ impl FootprintRecorder {
         })
     }
 
-    pub(crate) fn finish(mut self) -> Touched {
-        let Touched { all, early, .. } = &mut self.touched;
+    pub(crate) fn finish(mut self) -> Followed {
+        let Followed { all, early, .. } = &mut self.touched;
         for &(address, bytes) in &self.released {
             all.forget(address, bytes);
             early.forget(address, bytes);
@@ -54,7 +54,7 @@ impl FootprintRecorder {
     /// The footprints that a CTA leaves now.
     fn prints(&mut self, cta: u64) -> impl Iterator<Item = &mut Footprint> {
         let early = self.early && !self.waited.contains(&cta);
-        let Touched {
+        let Followed {
             all, early: before, ..
         } = &mut self.touched;
         [Some(all), Some(before).filter(|_| early)]

@@ -8,6 +8,7 @@ use prove::assume::{Assumption, Quantity};
 use prove::{Argument, Effort, KnownPair, Launch, Proof, Summary};
 use ptx::ast::Module;
 use report::log;
+use shadow::streams::{Footprint, Touch};
 
 use crate::allocations::Allocations;
 use crate::checker::{Extent, Invocation};
@@ -48,6 +49,8 @@ pub(crate) struct Proved {
     known_among_writes: BTreeSet<usize>,
     /// How it is counted.
     pub(crate) counts: log::Proof,
+    /// In what the launch touches of global memory lies, once somebody has asked.
+    bounds: OnceLock<Option<Arc<Footprint>>>,
 }
 
 impl Proved {
@@ -61,6 +64,25 @@ impl Proved {
         let at = self.places.binary_search_by_key(&offset, |(of, _)| *of);
         let besides = self.besides.as_ref().zip(at.ok());
         besides.is_some_and(|(of, at)| of.accesses.get(at).is_some_and(Result::is_ok))
+    }
+
+    /// A footprint in which all that the launch touches of global memory lies, if one is known. Its sites mean nothing.
+    pub(crate) fn bounds(&self) -> Option<Arc<Footprint>> {
+        let known = self.bounds.get_or_init(|| {
+            let mut bounds = Footprint::default();
+            for of in self.proof.footprint.as_ref()? {
+                let touch = Touch {
+                    writes: of.writes,
+                    wide: of.wide,
+                    bytes: of.bytes,
+                    site: 0,
+                };
+                bounds.touch(touch, 0, of.start, of.end.saturating_sub(of.start));
+            }
+            bounds.settle();
+            Some(Arc::new(bounds))
+        });
+        known.clone()
     }
 
     /// Whether nothing is to be found of the access at a statement of the kernel: it is proved, or only races that are
@@ -364,6 +386,7 @@ impl Kernel {
                 besides,
                 known_among_writes,
                 counts,
+                bounds: OnceLock::new(),
             },
         )
     }

@@ -11,9 +11,10 @@ use crate::log::{self, Call};
 
 /// Pieces of work that are remembered: each new one is compared with all of them.
 const PIECES: usize = 1 << 16;
-/// As many go on being remembered although nothing is known of them, and all streams that there are
-/// have them behind them.
-const UNKNOWN: usize = 64;
+/// Pieces of which only bounds are known, before those that are ordered become one.
+const BOUNDED: usize = 64;
+/// The ranges of such a one. With more, nothing is known of it.
+const BOUND_RUNS: usize = 1 << 14;
 /// How much of their footprints is, in all: 1 GiB.
 const RUNS: usize = 1 << 25;
 
@@ -129,13 +130,23 @@ pub(crate) enum Maker {
 pub(crate) struct Piece {
     pub(crate) at: At,
     pub(crate) maker: Maker,
-    /// None where nobody has listened.
-    pub(crate) touched: Option<Touched>,
+    pub(crate) touched: Touched,
+}
+
+/// What is known of the global memory that a piece of work has touched.
+#[derive(Debug, Default)]
+pub(crate) enum Touched {
+    /// Each access: the simulated device has told of it, or the host has made it.
+    Followed(Box<Followed>),
+    /// All of it lies in this footprint, which may be larger. Its sites mean nothing.
+    Within(Arc<Footprint>),
+    #[default]
+    Unknown,
 }
 
 /// What a piece of work has done, for those that may run beside it.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct Followed {
     /// All the global memory that it has touched.
     pub(crate) all: Footprint,
     /// That which it has touched before it has waited for the launch ahead of it, where it may begin
@@ -145,28 +156,101 @@ pub(crate) struct Touched {
     pub(crate) lets_others_begin: bool,
 }
 
-impl Touched {
-    fn len(&self) -> usize {
-        self.all.len() + self.early.len()
+impl From<Followed> for Touched {
+    fn from(mut followed: Followed) -> Self {
+        followed.all.settle();
+        followed.early.settle();
+        Self::Followed(Box::new(followed))
     }
 }
 
-impl Piece {
-    pub(crate) fn new(at: At, maker: Maker, mut touched: Option<Touched>) -> Self {
-        if let Some(touched) = &mut touched {
-            touched.all.settle();
-            touched.early.settle();
+impl Touched {
+    /// How much there is to remember.
+    fn len(&self) -> usize {
+        match self {
+            Self::Followed(followed) => followed.all.len() + followed.early.len(),
+            Self::Within(_) | Self::Unknown => 0,
         }
+    }
+
+    pub(crate) fn followed(&self) -> Option<&Followed> {
+        match self {
+            Self::Followed(followed) => Some(followed),
+            Self::Within(_) | Self::Unknown => None,
+        }
+    }
+
+    /// What lies in it, if that is known: all, and what is touched before the launch ahead has been waited for.
+    fn bounds(&self) -> Option<(&Footprint, &Footprint)> {
+        match self {
+            Self::Followed(followed) => Some((&followed.all, &followed.early)),
+            Self::Within(footprint) => Some((footprint, footprint)),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Covers what another piece has touched too.
+    fn cover(&mut self, other: &Touched) {
+        let joined = match (&mut *self, other.bounds()) {
+            (Self::Within(footprint), Some((all, _))) => {
+                let footprint = Arc::make_mut(footprint);
+                footprint.cover(all);
+                footprint.len() <= BOUND_RUNS
+            }
+            _ => false,
+        };
+        if !joined {
+            *self = Self::Unknown;
+        }
+    }
+
+    /// Memory is given back. Whether there was some, and none is left.
+    fn forget(&mut self, base: u64, bytes: u64) -> bool {
+        match self {
+            Self::Followed(followed) => {
+                followed.all.forget(base, bytes);
+                followed.early.forget(base, bytes);
+                followed.all.is_empty() && followed.early.is_empty()
+            }
+            Self::Within(footprint) => {
+                let footprint = Arc::make_mut(footprint);
+                footprint.forget(base, bytes);
+                footprint.is_empty()
+            }
+            Self::Unknown => false,
+        }
+    }
+}
+
+/// What two pieces of work have to do with each other that nothing orders.
+pub(crate) enum Encounter {
+    /// They race.
+    Race(Meeting),
+    /// They may touch the same memory: of one of them, it is not known exactly what it has touched.
+    Possible,
+}
+
+impl Piece {
+    pub(crate) fn new(at: At, maker: Maker, touched: Touched) -> Self {
         Self { at, maker, touched }
     }
 
-    /// Whether it may have let the launch behind it begin; nobody listens to a launch that cannot.
+    /// Whether it may have let the launch behind it begin.
     fn lets_others_begin(&self) -> bool {
         match (&self.touched, &self.maker) {
-            (Some(touched), _) => touched.lets_others_begin,
-            (None, Maker::Launch(_, None)) => true,
-            (None, Maker::Launch(_, Some(_)) | Maker::Call) => false,
+            (Touched::Followed(followed), _) => followed.lets_others_begin,
+            (_, Maker::Launch(_, Some(instructions))) => instructions.lets_others_begin,
+            (_, Maker::Launch(_, None)) => true,
+            (_, Maker::Call) => false,
         }
+    }
+
+    /// Whether what nothing orders with an earlier piece is not ordered with this one either.
+    fn stands_for(&self, earlier: &Piece) -> bool {
+        let (now, before) = (&self.at.turn, &earlier.at.turn);
+        // A launch that begins before the one ahead of it has ended follows what is ahead of that one. So one behind this
+        // piece follows the earlier one; one directly behind the earlier one may be in another lane.
+        now.follows(before) && (now.lane() == before.lane() || !earlier.lets_others_begin())
     }
 
     /// What of a later piece nothing orders with this one: all, what it does early, or nothing.
@@ -200,15 +284,23 @@ enum Beside {
 pub struct Streams {
     order: Order,
     pieces: VecDeque<Piece>,
+    /// All work is followed, whether there is anything yet that may run beside it or not.
+    follows_all: bool,
     /// Pieces that one of the host's threads has waited for, and that another one does not know of by itself.
     behind: VecDeque<Piece>,
-    /// Pieces that nothing orders were not compared.
-    pub(crate) uncompared: bool,
     /// Pieces that were forgotten, for want of room, since this was last asked.
     pub(crate) forgotten: u64,
 }
 
 impl Streams {
+    /// `follows_all`: see there.
+    pub(crate) fn new(follows_all: bool) -> Self {
+        Self {
+            follows_all,
+            ..Self::default()
+        }
+    }
+
     /// The calls that follow are those of a thread of the host.
     pub fn by(&mut self, thread: u64) {
         self.order.by(thread);
@@ -228,7 +320,7 @@ impl Streams {
     /// The place of a launch that is given to a stream now. `name` is what a person calls the stream;
     /// a `programmatic` launch may begin before the one ahead of it has ended.
     pub fn launch(&mut self, stream: &Stream, name: &str, programmatic: bool) -> At {
-        let may_overlap = self.order.may_overlap(stream);
+        let may_overlap = self.may_overlap(stream);
         let (turn, early) = self.order.launch(stream, programmatic);
         At {
             may_overlap: may_overlap || early.is_some(),
@@ -240,10 +332,15 @@ impl Streams {
         }
     }
 
+    /// Whether work that is given to a stream now is followed, because other work may run beside it.
+    pub fn may_overlap(&self, stream: &Stream) -> bool {
+        self.follows_all || self.order.may_overlap(stream)
+    }
+
     /// The place of a call on the host that is given to a stream now.
     pub fn call(&mut self, stream: &Stream, name: &str) -> At {
         At {
-            may_overlap: self.order.may_overlap(stream),
+            may_overlap: self.may_overlap(stream),
             turn: self.order.enter(stream),
             early: None,
             stream: name.to_owned(),
@@ -288,68 +385,83 @@ impl Streams {
         self.tidy();
     }
 
-    /// A launch by the host has ended with all that its grids have asked for: only work of the host may run beside that
-    /// now.
+    /// A launch by the host has ended with all that its grids have asked for. Where no other stream can have work that
+    /// runs beside it, what they have touched is remembered as one piece.
     pub(crate) fn family_over(&mut self, at: &At) {
-        if !at.may_overlap {
-            let related = |piece: &Piece| piece.at.is_nested() && at.is_related(&piece.at);
-            self.pieces.retain(|piece| !related(piece));
+        if at.may_overlap {
+            return;
+        }
+        let mut family: Option<Piece> = None;
+        let all = std::mem::take(&mut self.pieces);
+        for piece in all {
+            let of_it = piece.at.is_nested() && at.is_related(&piece.at);
+            match &mut family {
+                _ if !of_it => self.pieces.push_back(piece),
+                Some(family) => family.touched.cover(&piece.touched),
+                None => {
+                    let mut touched = Touched::Within(Arc::default());
+                    touched.cover(&piece.touched);
+                    family = Some(Piece::new(at.clone(), piece.maker, touched));
+                }
+            }
+        }
+        if let Some(family) = family {
+            self.leave_to(&family);
+            self.pieces.push_back(family);
         }
     }
 
     /// Memory is given back.
     pub(crate) fn forget(&mut self, base: u64, bytes: u64) {
-        let pieces = self.pieces.iter_mut().chain(&mut self.behind);
-        for touched in pieces.filter_map(|piece| piece.touched.as_mut()) {
-            touched.all.forget(base, bytes);
-            touched.early.forget(base, bytes);
-        }
-        let empty = |touched: &Touched| touched.len() == 0;
         for pieces in [&mut self.pieces, &mut self.behind] {
-            pieces.retain(|piece| !piece.touched.as_ref().is_some_and(empty));
+            pieces.retain_mut(|piece| !piece.touched.forget(base, bytes));
         }
     }
 
     /// Compares a piece of work that has just run with those before it, and remembers it. The race of
     /// two pieces is told with the earlier one.
-    pub(crate) fn ran(&mut self, piece: Piece, found: impl FnMut(&Piece, &Piece, Meeting)) {
-        self.uncompared |= self.compare(&piece, found);
+    pub(crate) fn ran(&mut self, mut piece: Piece, found: impl FnMut(&Piece, &Piece, Encounter)) {
+        self.compare(&piece, found);
         self.leave_to(&piece);
+        self.join_bounded(&mut piece);
         self.pieces.push_back(piece);
         self.limit();
     }
 
-    /// Compares a piece of work with those before it; whether of one that nothing orders with it nothing is known.
-    pub(crate) fn compare(
-        &self,
-        piece: &Piece,
-        mut found: impl FnMut(&Piece, &Piece, Meeting),
-    ) -> bool {
-        let mut unknown = false;
+    /// Compares a piece of work with those before it.
+    pub(crate) fn compare(&self, piece: &Piece, mut found: impl FnMut(&Piece, &Piece, Encounter)) {
         for earlier in &self.pieces {
             let beside = earlier.beside(piece);
-            let (Some(before), Some(now)) = (&earlier.touched, &piece.touched) else {
-                unknown |= !matches!(beside, Beside::Nothing);
+            if matches!(beside, Beside::Nothing) {
                 continue;
-            };
-            let now = match beside {
-                Beside::All => &now.all,
-                Beside::Early => &now.early,
-                Beside::Nothing => continue,
-            };
-            before
-                .all
-                .meet(now, |meeting| found(earlier, piece, meeting));
+            }
+            let exact = earlier.touched.followed().is_some() && piece.touched.followed().is_some();
+            let mut possible = false;
+            match (earlier.touched.bounds(), piece.touched.bounds()) {
+                (Some((before, _)), Some((all, early))) => {
+                    let now = match beside {
+                        Beside::Early => early,
+                        Beside::All | Beside::Nothing => all,
+                    };
+                    before.meet(now, |meeting| match exact {
+                        true => found(earlier, piece, Encounter::Race(meeting)),
+                        false => possible = true,
+                    });
+                }
+                _ => possible = true,
+            }
+            if possible {
+                found(earlier, piece, Encounter::Possible);
+            }
         }
-        unknown
     }
 
     /// Pieces that a piece of work conflicts with and is ordered behind only if threads of the host tell each other what
     /// they have waited for.
     pub(crate) fn assumed<'a>(&'a self, piece: &'a Piece) -> impl Iterator<Item = &'a Piece> {
-        let now = piece.touched.as_ref();
+        let now = piece.touched.followed();
         self.behind.iter().filter(move |earlier| {
-            let (Some(before), Some(now)) = (&earlier.touched, now) else {
+            let (Some(before), Some(now)) = (earlier.touched.followed(), now) else {
                 return false;
             };
             let mut meets = false;
@@ -363,20 +475,37 @@ impl Streams {
     /// Forgets what earlier pieces have touched like this one, which follows them: whatever races with them there
     /// races with this one. So a loop of launches takes the room of one.
     fn leave_to(&mut self, piece: &Piece) {
-        let Some(now) = &piece.touched else {
-            return;
-        };
         self.pieces.retain_mut(|earlier| {
-            // A launch behind one that lets it begin early may be ordered with this piece and not with that one.
-            let whole = piece.at.turn.follows(&earlier.at.turn) && !earlier.lets_others_begin();
-            match &mut earlier.touched {
-                Some(before) if whole && before.early.is_empty() => {
+            if !piece.stands_for(earlier) {
+                return true;
+            }
+            match (&mut earlier.touched, &piece.touched) {
+                (Touched::Followed(before), Touched::Followed(now)) if before.early.is_empty() => {
                     before.all.leave_to(&now.all);
                     !before.all.is_empty()
                 }
+                (Touched::Within(before), Touched::Within(now)) => !Arc::ptr_eq(before, now),
+                (Touched::Unknown, Touched::Unknown) => false,
                 _ => true,
             }
         });
+    }
+
+    /// Lets a piece of which bounds are known stand for earlier ones that it follows, if there are many.
+    fn join_bounded(&mut self, piece: &mut Piece) {
+        let bounded = |piece: &Piece| matches!(piece.touched, Touched::Within(_));
+        if !bounded(piece) || self.pieces.iter().filter(|of| bounded(of)).count() < BOUNDED {
+            return;
+        }
+        let mut touched = std::mem::take(&mut piece.touched);
+        self.pieces.retain(|earlier| {
+            let joins = bounded(earlier) && piece.stands_for(earlier);
+            if joins {
+                touched.cover(&earlier.touched);
+            }
+            !joins
+        });
+        piece.touched = touched;
     }
 
     /// Forgets what everything follows from now on.
@@ -387,9 +516,9 @@ impl Streams {
             let all = std::mem::take(&mut self.pieces).into_iter();
             let (over, on): (Vec<Piece>, Vec<Piece>) = all.partition(known);
             self.pieces = on.into();
-            let over = over
-                .into_iter()
-                .filter(|piece| piece.touched.is_some() && !order.threads_know(&piece.at.turn));
+            let over = over.into_iter().filter(|piece| {
+                piece.touched.followed().is_some() && !order.threads_know(&piece.at.turn)
+            });
             for piece in over {
                 stand_behind(&mut self.behind, piece);
             }
@@ -408,26 +537,30 @@ impl Streams {
     /// Keeps the memory that this takes in bounds.
     fn limit(&mut self) {
         let order = &self.order;
-        if self.pieces.len() > UNKNOWN {
-            let over = |piece: &Piece| order.streams_know(&piece.at.turn);
-            self.pieces
-                .retain(|piece| piece.touched.is_some() || !over(piece));
-        }
-        let runs = |piece: &Piece| piece.touched.as_ref().map_or(0, Touched::len);
-        let mut all: usize = self.pieces.iter().map(runs).sum();
+        let mut all: usize = self.pieces.iter().map(|piece| piece.touched.len()).sum();
         if self.pieces.len() <= PIECES && all <= RUNS {
             return;
         }
-        // What follows only on streams that do not exist yet goes first.
-        self.pieces
-            .retain(|piece| !order.streams_know(&piece.at.turn));
-        all = self.pieces.iter().map(runs).sum();
+        // What follows only on streams that do not exist yet goes first: of each lane, the last piece stays and stands
+        // for those before it.
+        let mut last = BTreeSet::new();
+        let mut kept = VecDeque::new();
+        while let Some(mut piece) = self.pieces.pop_back() {
+            if order.streams_know(&piece.at.turn) {
+                if !last.insert(piece.at.turn.lane()) {
+                    continue;
+                }
+                piece.touched = Touched::Unknown;
+            }
+            kept.push_front(piece);
+        }
+        self.pieces = kept;
+        all = self.pieces.iter().map(|piece| piece.touched.len()).sum();
         while self.pieces.len() > PIECES || all > RUNS {
             let Some(gone) = self.pieces.pop_front() else {
                 break;
             };
-            all -= runs(&gone);
-            self.uncompared = true;
+            all -= gone.touched.len();
             self.forgotten += 1;
         }
         self.keep_lanes();
@@ -436,12 +569,11 @@ impl Streams {
 
 /// Remembers a piece that the host has waited for, as far as there is room.
 fn stand_behind(behind: &mut VecDeque<Piece>, piece: Piece) {
-    let runs = |piece: &Piece| piece.touched.as_ref().map_or(0, Touched::len);
     // A loop of launches takes the room of one.
     behind.retain_mut(|earlier| {
         let follows = piece.at.turn.surely_follows(&earlier.at.turn);
         match (&mut earlier.touched, &piece.touched) {
-            (Some(before), Some(now)) if follows => {
+            (Touched::Followed(before), Touched::Followed(now)) if follows => {
                 before.all.leave_to(&now.all);
                 !before.all.is_empty()
             }
@@ -449,12 +581,12 @@ fn stand_behind(behind: &mut VecDeque<Piece>, piece: Piece) {
         }
     });
     behind.push_back(piece);
-    let mut all: usize = behind.iter().map(runs).sum();
+    let mut all: usize = behind.iter().map(|piece| piece.touched.len()).sum();
     while behind.len() > BEHIND || all > BEHIND_RUNS {
         let Some(gone) = behind.pop_front() else {
             break;
         };
-        all -= runs(&gone);
+        all -= gone.touched.len();
     }
 }
 
@@ -472,4 +604,176 @@ pub fn footprint(ranges: impl IntoIterator<Item = (u64, u64, Call)>) -> Footprin
         print.touch(touch, 0, base, bytes);
     }
     print
+}
+
+#[cfg(test)]
+mod tests {
+    use random::Random;
+
+    use super::*;
+
+    const STREAMS: [(u64, Kind); 4] = [
+        (0, Kind::Legacy),
+        (1, Kind::Blocking),
+        (2, Kind::NonBlocking),
+        (3, Kind::NonBlocking),
+    ];
+
+    fn stream(random: &mut Random) -> Stream {
+        let (id, kind) = STREAMS[random.below(4) as usize];
+        Stream {
+            id,
+            context: 0,
+            kind,
+        }
+    }
+
+    fn range(random: &mut Random) -> Footprint {
+        let mut print = Footprint::default();
+        for _ in 0..1 + random.below(2) {
+            let touch = Touch {
+                writes: random.below(2) == 0,
+                wide: random.below(4) == 0,
+                bytes: 4,
+                site: 0,
+            };
+            let start = u64::from(4 * random.below(60));
+            print.touch(touch, 0, start, u64::from(4 * (1 + random.below(4))));
+        }
+        print.settle();
+        print
+    }
+
+    /// All work, each piece with its footprint if one is known, and never forgotten.
+    type All = Vec<(Turn, Option<Footprint>)>;
+
+    fn meets(all: &All, turn: &Turn, print: Option<&Footprint>) -> bool {
+        all.iter().any(|(earlier, before)| {
+            let mut meets = false;
+            match (before, print) {
+                _ if turn.follows(earlier) => return false,
+                (Some(before), Some(print)) => before.meet(print, |_| meets = true),
+                _ => meets = true,
+            }
+            meets
+        })
+    }
+
+    #[test]
+    fn pieces_that_stand_for_others_meet_what_those_would_have_met() {
+        let mut met = [0, 0];
+        let mut joined = false;
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let mut streams = Streams::default();
+            // The same calls, of which nothing is forgotten.
+            let mut order = Order::default();
+            let mut all = All::new();
+            let unknown = random.below(3) == 0;
+            for _ in 0..200 {
+                let of = stream(&mut random);
+                let mark = random.below(2).into();
+                match random.below(60) {
+                    0 => {
+                        streams.host_waits_for_all();
+                        order.host_waits_for_all();
+                    }
+                    1..=3 => {
+                        streams.host_waits(&of);
+                        order.host_waits(&of);
+                    }
+                    4..=9 => {
+                        streams.order().mark(mark, &of);
+                        order.mark(mark, &of);
+                    }
+                    10..=15 => {
+                        streams.order().wait(&of, mark);
+                        order.wait(&of, mark);
+                    }
+                    _ => {
+                        let at = streams.launch(&of, "", false);
+                        let (turn, _) = order.launch(&of, false);
+                        let print = range(&mut random);
+                        let touched = match random.below(8) {
+                            0 if unknown => Touched::Unknown,
+                            1 => Touched::from(Followed {
+                                all: print.clone(),
+                                ..Followed::default()
+                            }),
+                            _ => Touched::Within(Arc::new(print.clone())),
+                        };
+                        let print = match touched {
+                            Touched::Unknown => None,
+                            _ => Some(print),
+                        };
+                        let expected = meets(&all, &turn, print.as_ref());
+                        let mut found = false;
+                        let instructions = Arc::new(Instructions::default());
+                        let maker = Maker::Launch(Box::default(), Some(instructions));
+                        let before = streams.pieces.len();
+                        streams.ran(Piece::new(at, maker, touched), |_, _, _| found = true);
+                        assert!(found || !expected, "seed {seed}, piece {}", all.len());
+                        // One piece that stands for many has less order than they had.
+                        let exact = all.len() <= BOUNDED;
+                        assert!(
+                            found == expected || !exact,
+                            "seed {seed}, piece {}",
+                            all.len()
+                        );
+                        met[usize::from(found)] += 1;
+                        all.push((turn, print));
+                        joined |= before >= BOUNDED && streams.pieces.len() < before;
+                    }
+                }
+            }
+        }
+        assert!(met[0] > 1000 && met[1] > 1000, "{met:?}");
+        assert!(joined);
+    }
+
+    #[test]
+    fn a_family_is_remembered_as_one_piece() {
+        let mut streams = Streams::default();
+        let [(legacy, kind), _, (other, beside), _] = STREAMS;
+        let of = |id, kind| Stream {
+            id,
+            context: 0,
+            kind,
+        };
+        let at = streams.launch(&of(legacy, kind), "", false);
+        let own = Touched::Within(Arc::new(Footprint::default()));
+        let maker = |()| Maker::Launch(Box::default(), Some(Arc::new(Instructions::default())));
+        streams.ran(Piece::new(at.clone(), maker(()), own), |_, _, _| {});
+        let touch = Touch {
+            writes: true,
+            wide: false,
+            bytes: 4,
+            site: 7,
+        };
+        let print = |start| {
+            let mut print = Footprint::default();
+            print.touch(touch, 0, start, 8);
+            Followed {
+                all: print,
+                ..Followed::default()
+            }
+        };
+        for request in 0..2 {
+            let turn = at.turn.clone();
+            let nested = at.of_request(request, turn, false, String::new());
+            let touched = print(100 * request).into();
+            streams.ran(Piece::new(nested, maker(()), touched), |_, _, _| {});
+        }
+        streams.family_over(&at);
+        assert_eq!(streams.pieces.len(), 2);
+        let at = streams.launch(&of(other, beside), "", false);
+        for (start, expected) in [(50, false), (100, true), (0, true), (108, false)] {
+            let mut found = false;
+            let piece = Piece::new(at.clone(), maker(()), print(start).into());
+            streams.compare(&piece, |_, _, encounter| {
+                found |= matches!(encounter, Encounter::Possible);
+            });
+            assert_eq!(found, expected, "{start}");
+        }
+    }
 }

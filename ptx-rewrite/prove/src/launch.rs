@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use ptx::isa::Scope;
+
 use crate::bits::{Bits, Effort};
 use crate::decide::{self, Conflict, Decision, Threads, Why};
 use crate::evaluate::Evaluation;
@@ -256,7 +258,8 @@ impl Plan {
                 && let Some(all) = &mut posed.footprint
             {
                 all.push(Footprint {
-                    access: index,
+                    bytes: site.bytes,
+                    wide: site.scope >= Scope::Gpu,
                     start: low.max(0) as u64,
                     end: (high + i128::from(site.bytes)).max(0) as u64,
                     writes: site.effect(false) != Effect::Load,

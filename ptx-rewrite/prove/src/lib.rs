@@ -98,8 +98,10 @@ pub struct Proof {
 /// Bytes of global memory that an access can touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// The access, by its index in the summary.
-    pub access: usize,
+    /// Bytes of one element.
+    pub bytes: u32,
+    /// Its atomicity includes all threads of the device.
+    pub wide: bool,
     /// The first byte.
     pub start: u64,
     /// The byte behind the last.

@@ -257,6 +257,27 @@ impl Footprint {
         self.touches.retain(|_, runs| !runs.runs.is_empty());
     }
 
+    /// Covers what another footprint has too, as bytes alone: who touched them, and at which site, is forgotten. It is
+    /// settled then.
+    pub fn cover(&mut self, other: &Footprint) {
+        let all = core::mem::take(&mut self.touches);
+        for (touch, runs) in all.into_iter().chain(other.touches.clone()) {
+            let of = self.touches.entry(Touch { site: 0, ..touch }).or_default();
+            of.runs.extend(runs.runs);
+        }
+        for runs in self.touches.values_mut() {
+            runs.runs.sort_unstable_by_key(|run| run.start);
+            runs.runs.dedup_by(|next, run| {
+                let adjoins = next.start <= run.end;
+                if adjoins {
+                    run.end = run.end.max(next.end);
+                }
+                adjoins
+            });
+            runs.sorted = runs.runs.len();
+        }
+    }
+
     /// Puts everything in order, to be compared.
     pub fn settle(&mut self) {
         self.touches.values_mut().for_each(Runs::sort);

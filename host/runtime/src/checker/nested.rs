@@ -14,7 +14,7 @@ use crate::findings::Findings;
 use crate::footprint_recorder::THREADS_LOG2;
 use crate::log::{self, Event, Why};
 use crate::names;
-use crate::streams::{At, Maker, Piece};
+use crate::streams::{At, Maker, Piece, Touched};
 
 /// A grid whose requests are being run.
 pub struct Ancestor {
@@ -70,7 +70,7 @@ impl Checker {
         }
         let launch = Box::new(pending.launch.clone());
         Ancestor {
-            piece: Piece::new(at, Maker::Launch(launch, instructions), None),
+            piece: Piece::new(at, Maker::Launch(launch, instructions), Touched::Unknown),
             checked: pending.is_checked(),
             launcher,
             request: None,
@@ -149,7 +149,7 @@ impl Checker {
             Maker::Launch(launch, _) => launch.checked,
             Maker::Call => true,
         };
-        let mut unknown = checked && piece.touched.is_none();
+        let mut unknown = checked && piece.touched.followed().is_none();
         let mut races = Vec::new();
         let ancestors = std::mem::take(&mut self.ancestors);
         for ancestor in &ancestors {
@@ -177,7 +177,7 @@ impl Checker {
 /// Where a piece of work meets accesses of a grid that do not come before it, by the sites of both.
 fn meetings(engine: &Engine, before: &Launched, piece: &Piece) -> BTreeMap<(u32, u32), Meeting> {
     let mut all: BTreeMap<(u32, u32), Meeting> = BTreeMap::new();
-    let Some(touched) = &piece.touched else {
+    let Some(touched) = piece.touched.followed() else {
         return all;
     };
     touched.all.parts(|touch, start, end, by| {

@@ -8,7 +8,7 @@ use super::{Checker, PendingLaunch, thread};
 use crate::footprint_recorder::THREADS_LOG2;
 use crate::instructions::Instructions;
 use crate::log::{self, Call, Event};
-use crate::streams::{self, At, Maker, Piece, Streams, Touched, UNCOMPARED};
+use crate::streams::{self, At, Encounter, Followed, Maker, Piece, Streams, Touched, UNCOMPARED};
 
 /// The number of a launch.
 fn number(piece: &Piece) -> Option<u64> {
@@ -27,31 +27,29 @@ impl Checker {
     /// A call on the host has run at a place among the streams, and has left a footprint.
     pub fn called(&mut self, at: At, footprint: Footprint) {
         if self.options.check {
-            let touched = Touched {
+            let touched = Followed {
                 all: footprint,
-                ..Touched::default()
+                ..Followed::default()
             };
-            self.compare(Piece::new(at, Maker::Call, Some(touched)));
+            self.compare(Piece::new(at, Maker::Call, touched.into()));
         }
     }
 
     /// The host has freed memory of a pool, which waits for nothing.
     pub fn freed_on_host(&mut self, base: u64, bytes: u64) {
         if self.options.check {
-            let touched = Touched {
+            let touched = Followed {
                 all: streams::footprint([(base, bytes, Call::FreeOnHost)]),
-                ..Touched::default()
+                ..Followed::default()
             };
-            let piece = Piece::new(self.streams.on_host(), Maker::Call, Some(touched));
+            let piece = Piece::new(self.streams.on_host(), Maker::Call, touched.into());
             let streams = std::mem::take(&mut self.streams);
-            let mut found = Vec::new();
-            streams.compare(&piece, |earlier, later, meeting| {
-                found.push(self.between(earlier, later, &meeting, log::Why::Streams));
+            let mut met = Vec::new();
+            streams.compare(&piece, |earlier, later, encounter| {
+                met.push(self.met(earlier, later, encounter));
             });
             self.streams = streams;
-            for race in found {
-                self.write(Event::Race(Box::new(race)));
-            }
+            self.write_met(met);
         }
     }
 
@@ -60,9 +58,17 @@ impl Checker {
         &mut self,
         pending: &PendingLaunch,
         instructions: Option<Arc<Instructions>>,
-        touched: Option<Touched>,
+        touched: Option<Followed>,
     ) {
-        if let Some(at) = pending.at.clone() {
+        if let Some(at) = pending.at.clone().filter(|_| self.options.check) {
+            let bounds = pending.proved.as_ref().and_then(|of| of.bounds());
+            let touched = match touched {
+                Some(followed) => followed.into(),
+                None => bounds.map_or(Touched::Unknown, Touched::Within),
+            };
+            let module = self.modules.get(&pending.launch.module);
+            let instructions =
+                instructions.or_else(|| module.map(|of| Arc::clone(of.code.instructions())));
             let (number, module) = (pending.launch.launch, pending.launch.module);
             let launch = log::Launch {
                 launch: number,
@@ -78,34 +84,61 @@ impl Checker {
     }
 
     fn compare(&mut self, piece: Piece) {
-        let mut found = self.beside_ancestors(&piece);
+        for race in self.beside_ancestors(&piece) {
+            self.write(Event::Race(Box::new(race)));
+        }
         let mut streams = std::mem::take(&mut self.streams);
-        let assumed: Vec<log::Assumed> = streams
+        let assumed: Vec<log::Launches> = streams
             .assumed(&piece)
-            .map(|earlier| log::Assumed {
+            .map(|earlier| log::Launches {
                 launches: [number(earlier), number(&piece)],
             })
             .collect();
-        streams.ran(piece, |earlier, later, meeting| {
-            let why = match earlier.at.is_related(&later.at) {
-                true => log::Why::Siblings,
-                false => log::Why::Streams,
-            };
-            found.push(self.between(earlier, later, &meeting, why));
+        let mut met = Vec::new();
+        streams.ran(piece, |earlier, later, encounter| {
+            met.push(self.met(earlier, later, encounter));
         });
         self.streams = streams;
-        for race in found {
-            self.write(Event::Race(Box::new(race)));
-        }
+        self.write_met(met);
         for pair in assumed {
             self.write(Event::Assumed(pair));
         }
         let pieces = std::mem::take(&mut self.streams.forgotten);
         if pieces > 0 {
             self.write(Event::Forgotten { pieces });
-        }
-        if self.streams.uncompared {
             self.note_uncompared();
+        }
+    }
+
+    /// What is said of two pieces of work that nothing orders; nothing if one of them was not to be checked.
+    fn met(&mut self, earlier: &Piece, later: &Piece, encounter: Encounter) -> Option<Event> {
+        let meeting = match encounter {
+            Encounter::Race(meeting) => meeting,
+            Encounter::Possible => {
+                let checked = |piece: &Piece| match &piece.maker {
+                    Maker::Launch(launch, _) => launch.checked,
+                    Maker::Call => true,
+                };
+                let launches = [number(earlier), number(later)];
+                let both = self.listens() && checked(earlier) && checked(later);
+                return both.then_some(Event::Unfollowed(log::Launches { launches }));
+            }
+        };
+        let why = match earlier.at.is_related(&later.at) {
+            true => log::Why::Siblings,
+            false => log::Why::Streams,
+        };
+        Some(Event::Race(Box::new(
+            self.between(earlier, later, &meeting, why),
+        )))
+    }
+
+    fn write_met(&mut self, met: Vec<Option<Event>>) {
+        for event in met {
+            match event {
+                Some(event) => self.write(event),
+                None => self.note_uncompared(),
+            }
         }
     }
 

@@ -230,9 +230,8 @@ impl Launching {
     pub(crate) fn begin(stream: u64, apart: bool) -> Result<Self, CUresult> {
         with_context(|state, context| {
             let begun = state.with_streams(context, stream, |streams, of, name| {
-                let order = streams.order();
-                let may_overlap = apart || order.may_overlap(of);
-                (order.fork(of), name.to_owned(), may_overlap)
+                let may_overlap = apart || streams.may_overlap(of);
+                (streams.order().fork(of), name.to_owned(), may_overlap)
             })?;
             let (fork, name, may_overlap) = match begun {
                 Some((fork, name, may_overlap)) => (Some(fork), name, may_overlap),
