@@ -40,7 +40,12 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
         _ => {}
     }
     let [first, second] = accesses;
-    let (level, why) = (race.level, race.why);
+    let level = race.level;
+    let why = match race.why {
+        // What is done at an mbarrier before its initialisation is known lacks that order, and no wait.
+        Why::Asynchronous if blocks::initialises(race, accesses) => Why::Unordered,
+        why => why,
+    };
     let strong = first.sem != Semantics::Weak && second.sem != Semantics::Weak;
     let fault = match why {
         Why::Unordered | Why::Strong | Why::LockOrder => locks::fault(race, accesses),

@@ -70,6 +70,8 @@ pub struct KernelInfo {
     pub warp_barriers: bool,
     /// It executes barriers of the whole grid: `grid.sync()` of cooperative groups.
     pub grid_barriers: bool,
+    /// It executes barriers of any kind that can be misused (CR007).
+    pub misusable: bool,
     /// It reaches functions that call themselves, or others through a pointer, so that nobody knows how much stack its
     /// threads need.
     pub stack_unknown: bool,
@@ -446,6 +448,7 @@ fn kernel(
         info.barriers |= facts.barriers;
         info.warp_barriers |= facts.warp_barriers;
         info.grid_barriers |= facts.grid_barriers;
+        info.misusable |= facts.misusable;
         releases.extend(facts.releases.iter().cloned());
         uncounted |= facts.uncounted || (facts.orders && !reached.contains(name));
         // In fast mode cells judge them as they can.

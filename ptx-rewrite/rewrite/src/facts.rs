@@ -40,6 +40,8 @@ pub(crate) struct Facts {
     pub warp_barriers: bool,
     /// It executes barriers of the whole grid.
     pub grid_barriers: bool,
+    /// It executes barriers of any kind that can be misused (CR007): of CTAs, warps and clusters, or mbarriers.
+    pub misusable: bool,
     /// Accesses whose races a cell gets wrong, as `rule::access` says; by what is special about them.
     pub special: Special,
     /// It makes strong accesses that can be checked.
@@ -188,6 +190,15 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
         if grid::part(&grid_barriers, at) == Some(Part::Own) {
             continue;
         }
+        facts.misusable |= matches!(
+            isa::sync(instruction),
+            Some(
+                SyncOp::CtaBarrier { .. }
+                    | SyncOp::WarpBarrier { .. }
+                    | SyncOp::ClusterBarrier { .. }
+                    | SyncOp::Mbarrier { .. }
+            )
+        );
         facts.names_shared |= instruction.suffixes.iter().any(|s| s.starts_with("shared"));
         let line = module.line_column(instruction.span.start).0;
         let checked = names.checked(at);

@@ -12,6 +12,8 @@
 //! JOINED: barrier.sync 0;
 //! ```
 //!
+//! In place of the branch of the others, thread 0 may branch over theirs: `@%leads bra LEADS; bra JOINED; LEADS:`.
+//!
 //! `%ws` is the workspace whose address the driver keeps in `%envreg1` and `%envreg2`, and `%n` is 1
 //! but in CTA 0. Only arithmetic may stand in between, and nobody else may jump to the two labels.
 //! What differs in anything is not taken for a grid barrier, and may release as any other code may.
@@ -100,7 +102,10 @@ type Placed<'a> = (usize, &'a Instruction);
 
 /// The instructions between the two barriers of a CTA that are not arithmetic.
 struct Parts<'a> {
-    others: Placed<'a>,
+    /// The branch by which thread 0 and the others part.
+    parting: Placed<'a>,
+    /// It is taken by thread 0, and not by the others.
+    leads: bool,
     arrival: Placed<'a>,
     load: Placed<'a>,
     spin: Placed<'a>,
@@ -114,7 +119,14 @@ impl<'a> Parts<'a> {
         let mut rest = (start + 1..)
             .zip(body.statements.get(start + 1..)?)
             .filter(|(_, statement)| !is_arithmetic(statement));
-        let others = take(&mut rest, "bra")?;
+        let parting = take(&mut rest, "bra")?;
+        let mut ahead = rest.clone();
+        let skipping = take(&mut ahead, "bra").filter(|(_, branch)| branch.guard.is_none());
+        let mut entered = None;
+        if skipping.is_some() {
+            rest = ahead;
+            entered = Some(take_label(&mut rest)?);
+        }
         let arrival = take(&mut rest, "atom")?;
         let again = take_label(&mut rest)?;
         let load = take(&mut rest, "ld")?;
@@ -126,8 +138,11 @@ impl<'a> Parts<'a> {
             let target = branch.operands.first().and_then(register);
             target == Some(label) && mentions(body, label) == 1
         };
-        (ends && goes(others, joined) && goes(spin, again)).then_some(Self {
-            others,
+        let leads = entered.is_none_or(|label| goes(parting, label));
+        let skips = goes(skipping.unwrap_or(parting), joined);
+        (ends && leads && skips && goes(spin, again)).then_some(Self {
+            parting,
+            leads: entered.is_some(),
             arrival,
             load,
             spin,
@@ -179,10 +194,13 @@ impl<'a> Parts<'a> {
 
     /// All threads but one of the CTA skip the arrival.
     fn thread_0_leads(&self, dataflow: &Dataflow<'_>) -> Option<bool> {
-        let (at, branch) = self.others;
+        let (at, branch) = self.parting;
         let guard = branch.guard.as_ref()?;
         let (_, sets) = dataflow.only_write(at, &guard.predicate)?;
-        let comparison = if guard.negated { "eq" } else { "ne" };
+        let comparison = match guard.negated == self.leads {
+            true => "ne",
+            false => "eq",
+        };
         let sources = Sources::of(dataflow, at, &guard.predicate)?;
         let compared = sets.opcode == "setp" && sets.has(comparison);
         Some(compared && sources.specials == components("tid").collect())

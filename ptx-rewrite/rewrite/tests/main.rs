@@ -2,6 +2,7 @@
 
 mod any_text;
 mod golden;
+mod grid;
 mod kernels;
 mod nvcc;
 mod tree;

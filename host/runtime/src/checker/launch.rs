@@ -604,7 +604,7 @@ impl Checker {
             false => unwritten,
         };
         let known = known_among_writes(info, proved.filter(|_| proves));
-        let barriers = info.barriers || info.warp_barriers;
+        let misusable = info.misusable;
         let armed = if let Some(why) = not_chosen {
             Err(Refused::Cannot(why.text().to_owned()))
         } else {
@@ -635,7 +635,7 @@ impl Checker {
                     false => log::Judge::Cells,
                 };
                 pending.launch.unjudged = unjudged;
-                pending.launch.barriers_unjudged = barriers;
+                pending.launch.barriers_unjudged = misusable;
                 pending.parameter = Some(armed.parameter);
                 pending.place = Some(armed.place);
                 pending.owner_shift = armed.owner_shift;
