@@ -200,6 +200,7 @@ impl<'a> Builder<'a> {
                 | Event::Forgotten { .. }
                 | Event::Assumed(_)
                 | Event::Unfollowed(_)
+                | Event::Uncompared {}
                 | Event::Unordered { .. }
                 | Event::WithoutPtx { .. }
                 | Event::Missed { .. }
@@ -225,6 +226,7 @@ impl<'a> Builder<'a> {
                     };
                     pairs.add(pair.launches.map(name));
                 }
+                Event::Uncompared {} => self.report.coverage.uncompared = true,
                 Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
                 Event::WithoutPtx {
                     kernel,

@@ -17,6 +17,12 @@ pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
         return reasons;
     }
     if context.unchecked {
+        let asking = [
+            (context.strict, "--strict"),
+            (context.require_coverage.is_some(), "--require-coverage"),
+        ];
+        let asking = asking.into_iter().filter(|(asks, _)| *asks);
+        reasons.extend(asking.map(|(_, option)| format!("{option}: nothing was checked")));
         return reasons;
     }
     if coverage.launches.checked == 0 {
@@ -154,6 +160,10 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
             reasons.push(format!("--strict: {} {what}", counted(count, one)));
         }
     }
+    if coverage.uncompared {
+        let text = "--strict: launches of different streams were not compared everywhere";
+        reasons.push(text.to_owned());
+    }
     let assumed = coverage.host_threads.assumed();
     reasons.extend(assumed.map(|assumed| format!("--strict: {assumed}")));
 }
@@ -230,6 +240,15 @@ mod tests {
             ..Context::default()
         };
         assert!(reasons(&checked(0, 3), &[], &context).is_empty());
+        let context = Context {
+            strict: true,
+            require_coverage: Some(50.0),
+            ..context
+        };
+        assert_eq!(
+            reasons(&checked(0, 3), &[], &context).join("; "),
+            "--strict: nothing was checked; --require-coverage: nothing was checked"
+        );
     }
 
     #[test]
@@ -273,6 +292,7 @@ mod tests {
         coverage.cells.undecided = 1;
         coverage.cells.ordered = 3;
         coverage.cells.overlapped = 2;
+        coverage.uncompared = true;
         coverage.host_threads.pairs = 4;
         assert_eq!(asked(&coverage, false, None), "");
         assert_eq!(
@@ -280,6 +300,7 @@ mod tests {
             "--strict: 5 granules evicted; --strict: 1 conflict undecided; \
              --strict: 3 conflicts assumed to be ordered by a release and an acquire; \
              --strict: 2 launches shared cells with others running at the same time; \
+             --strict: launches of different streams were not compared everywhere; \
              --strict: 4 pairs of conflicting launches assumed to be ordered by threads of the host"
         );
     }

@@ -80,6 +80,8 @@ pub enum Event {
     /// Two pieces of work that nothing orders may touch the same memory: of one of them, it is not known exactly what it
     /// has touched.
     Unfollowed(Launches),
+    /// Work of different streams was not compared everywhere, as the mode or the device does not.
+    Uncompared {},
     /// What kernels have launched or asked for was not compared with what it may run beside.
     Unordered {
         /// How many launches, copies and fills.

@@ -303,6 +303,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
         forgotten,
         host_threads,
         unfollowed,
+        uncompared,
         unordered,
         unchosen,
         spaces,
@@ -335,6 +336,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
     to.forgotten += forgotten;
     to.host_threads.extend(host_threads);
     to.unfollowed.extend(unfollowed);
+    to.uncompared |= uncompared;
     to.unordered += unordered;
     add!(unchosen => to.unchosen, Unchosen { kernel_name, exclude_kernel, nvtx_range, launch_skip, launch_count, launch_sample, time_budget });
     union(&mut to.spaces, spaces);

@@ -189,6 +189,8 @@ pub struct Coverage {
     pub host_threads: WorkPairs,
     /// Work in different streams that may race, as it is not known exactly what it touches.
     pub unfollowed: WorkPairs,
+    /// Work of different streams was not compared everywhere, as the mode or the device does not.
+    pub uncompared: bool,
     /// Launches, copies and fills by kernels that were not compared with what they may run beside.
     pub unordered: u64,
     /// Launches that ran unchecked because the user wants it so.

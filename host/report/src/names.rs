@@ -22,7 +22,7 @@ pub fn variable(symbol: &str) -> String {
 }
 
 /// A text that may name functions as compilers do, with the names as a person wrote them.
-pub(crate) fn readable(text: &str) -> String {
+pub fn readable(text: &str) -> String {
     let mut readable = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
@@ -35,6 +35,25 @@ pub(crate) fn readable(text: &str) -> String {
         rest = &rest[next..];
     }
     readable
+}
+
+/// Whether a person may call a function so, of which the mangled name is known: by that, by the whole name, or without
+/// parameters, return type and template arguments.
+pub fn is_called(mangled: &str, name: &str) -> bool {
+    let demangled = demangle(mangled);
+    let base = base(&demangled);
+    let at = demangled.find(base).unwrap_or(0);
+    let mut depth = 0u32;
+    let end = demangled[at..].find(|c| {
+        match c {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == '(' && depth == 0 && !demangled[at..].starts_with('(')
+    });
+    let end = end.map_or(demangled.len(), |end| at + end);
+    [mangled, &demangled, base, &demangled[at..end]].contains(&name) || demangled[..end] == *name
 }
 
 /// The name without parameters, template arguments and return type: `void f<int>(int*)` is `f`.
@@ -91,6 +110,25 @@ fn group(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_are_called_by_more_than_their_symbols() {
+        let symbol = "_Z9transposeIfLi16EEvPKT_PS0_i";
+        for name in [
+            symbol,
+            "void transpose<float, 16>(float const*, float*, int)",
+            "void transpose<float, 16>",
+            "transpose<float, 16>",
+            "transpose",
+        ] {
+            assert!(is_called(symbol, name), "{name}");
+        }
+        for name in ["trans", "float", "transpose<float, 8>", "", "void"] {
+            assert!(!is_called(symbol, name), "{name}");
+        }
+        assert!(is_called("k", "k") && !is_called("k", "kk"));
+        assert!(is_called("_ZN2ns1kEv", "ns::k") && is_called("_ZN2ns1kEv", "ns::k()"));
+    }
 
     #[test]
     fn arguments_and_return_types_go() {

@@ -149,8 +149,8 @@ pub(crate) struct RunArgs {
     /// Exit with 75 unless this share of all launches was checked, such as 95%
     #[arg(long, value_parser = percent, value_name = "PERCENT")]
     pub(crate) require_coverage: Option<f64>,
-    /// Exit with 75 also if kernels without PTX ran, instructions were not understood, the checks forgot accesses, or
-    /// conflicts are undecided or only assumed to be ordered
+    /// Exit with 75 also if kernels without PTX ran, instructions were not understood, the checks forgot accesses,
+    /// conflicts are undecided or only assumed to be ordered, or launches of different streams were not compared
     #[arg(long)]
     pub(crate) strict: bool,
     /// Races that do not count: TOML, or ThreadSanitizer's `race:PATTERN` lines; repeatable. `cudarun-check suppress`

@@ -14,7 +14,7 @@ use report::names::{base, demangle};
 /// Calls of a launch that are told.
 const MOST: usize = 16;
 /// Part of the names of functions that nvcc makes to launch a kernel.
-const STUB: &str = "__device_stub__";
+const STUB: &str = "__device_stub_";
 /// Parts of the paths where nvcc's functions to launch kernels, and those of the runtime, have their source.
 const OF_RUNTIME: [&str; 3] = [".cudafe1.stub.c", "/cuda_runtime.h", "/include/crt/"];
 
@@ -195,6 +195,8 @@ mod tests {
                 "__cudaLaunchKernel_helper",
             ),
             named("/tmp/app.cudafe1.stub.c", "_ZL24__device_stub__Z5countPiPi"),
+            // Of the instance of a template, at the line of its declaration.
+            named("app.cu", "_Z28__wrapper__device_stub_countRPi"),
             named("app.cu", "_Z5countPi"),
             named("app.cu", "main"),
             named("/usr/include/cuda_runtime.h", "other"),

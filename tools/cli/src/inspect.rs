@@ -5,12 +5,12 @@ use std::path::Path;
 use comfy_table::{Table, presets};
 use image::elf::{self, ElfError, Runtime};
 use image::fatbin::{self, Entry, Fatbin, Kind};
-use report::names::demangle;
+use report::names::{demangle, is_called, readable};
 use rewrite::Config;
 
 use crate::args::InspectArgs;
 use crate::console;
-use crate::exit::{BAD_INPUT, NOT_FOUND, Stop};
+use crate::exit::{BAD_INPUT, NOT_FOUND, Stop, USAGE};
 
 /// The architecture that the simulated device compiles PTX for.
 const SM: u32 = 90;
@@ -29,9 +29,10 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
     if bytes.starts_with(&fatbin::MAGIC.to_le_bytes()) {
         let fatbin = Fatbin::read(&bytes).map_err(|error| bad(path, &error))?;
         console::out(format_args!("{}: fat binary", path.display()));
-        show_fatbin(args, &fatbin, 1);
-        return Ok(0);
+        let named = show_fatbin(args, &fatbin, 1);
+        return ended(args, path, named);
     }
+    let mut named = false;
     match elf::scan(&bytes) {
         Ok(found) if found.machine == elf::EM_CUDA => {
             show_cubin(args, &bytes);
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
                     Ok(fatbin) if fatbin.entries.is_empty() => {}
                     Ok(fatbin) => {
                         number += 1;
-                        show_fatbin(args, fatbin, number);
+                        named |= show_fatbin(args, fatbin, number);
                     }
                     Err(error) => {
                         console::out(format_args!("  a fat binary cannot be read: {error}"))
@@ -73,34 +74,50 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
         Err(ElfError::NotElf) => {
             let (text, _) = crate::kernel::read(path)?;
             console::out(format_args!("{}: PTX", path.display()));
-            show_ptx(args, &text);
+            named = show_ptx(args, &text);
         }
         Err(error) => return Err(bad(path, &error)),
     }
-    Ok(0)
+    ended(args, path, named)
+}
+
+/// An error if the kernel that is asked for was not there.
+fn ended(args: &InspectArgs, path: &Path, named: bool) -> Result<u8, Stop> {
+    match &args.kernel {
+        Some(kernel) if !named => {
+            let file = path.display();
+            let text = format!(
+                "{file} has no kernel {kernel} with PTX; `cudarun-check inspect {file}` lists its kernels"
+            );
+            Err(Stop::new(USAGE, text))
+        }
+        _ => Ok(0),
+    }
 }
 
 fn bad(path: &Path, error: &dyn std::fmt::Display) -> Stop {
     Stop::new(BAD_INPUT, format!("{}: {error}", path.display()))
 }
 
-fn show_fatbin(args: &InspectArgs, fatbin: &Fatbin<'_>, number: usize) {
+/// Whether the kernel that is asked for was there.
+fn show_fatbin(args: &InspectArgs, fatbin: &Fatbin<'_>, number: usize) -> bool {
     let images: Vec<String> = fatbin.entries.iter().map(image).collect();
     console::out(format_args!("  module {number}: {}", images.join(", ")));
     if let Some(entry) = fatbin.best_ptx(SM) {
-        match entry.text() {
+        return match entry.text() {
             Ok(text) => show_ptx(args, &text),
-            Err(error) => console::out(format_args!("    its PTX cannot be read: {error}")),
-        }
-        return;
+            Err(error) => {
+                console::out(format_args!("    its PTX cannot be read: {error}"));
+                false
+            }
+        };
     }
     let cubins = || fatbin.entries.iter().filter(|e| e.kind == Kind::Elf);
     // As in a load: the one that the device would run comes first.
     let mut code = fatbin.best_elf(SM).into_iter().chain(cubins());
     if let Some(text) = code.find_map(|entry| elf::embedded_ptx(&entry.bytes().ok()?)) {
         console::out(format_args!("    the PTX that machine code carries:"));
-        show_ptx(args, &text);
-        return;
+        return show_ptx(args, &text);
     }
     let mut names: Vec<String> = Vec::new();
     for entry in cubins() {
@@ -123,6 +140,7 @@ fn show_fatbin(args: &InspectArgs, fatbin: &Fatbin<'_>, number: usize) {
     for name in names {
         console::out(format_args!("    {}", demangle(&name)));
     }
+    false
 }
 
 fn image(entry: &Entry<'_>) -> String {
@@ -162,7 +180,8 @@ fn show_cubin(args: &InspectArgs, cubin: &[u8]) {
     }
 }
 
-fn show_ptx(args: &InspectArgs, text: &str) {
+/// Whether the kernel that is asked for was there.
+fn show_ptx(args: &InspectArgs, text: &str) -> bool {
     let (module, diagnostics) = ptx::parse(text);
     for diagnostic in diagnostics.iter().take(10) {
         let (line, column) = module.line_column(diagnostic.span.start);
@@ -172,8 +191,7 @@ fn show_ptx(args: &InspectArgs, text: &str) {
         ));
     }
     if args.summary {
-        summaries(args, &module);
-        return;
+        return summaries(args, &module);
     }
     let rewritten = rewrite::rewrite(
         &module,
@@ -184,7 +202,7 @@ fn show_ptx(args: &InspectArgs, text: &str) {
     );
     if rewritten.kernels.is_empty() {
         console::out(format_args!("    no kernels"));
-        return;
+        return false;
     }
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -216,21 +234,24 @@ fn show_ptx(args: &InspectArgs, text: &str) {
             .to_string(),
             kernel.shared_accesses.to_string(),
             barriers(kernel),
-            kernel.release_sites.first().cloned().unwrap_or_default(),
-            remarks.join("; "),
+            readable(kernel.release_sites.first().map_or("", String::as_str)),
+            readable(&remarks.join("; ")),
         ]);
     }
     console::out(format_args!("{table}"));
     for (name, why) in &rewritten.unchecked_functions {
+        let why = readable(why);
         console::out(format_args!("    {} is left alone: {why}", demangle(name)));
     }
+    true
 }
 
 /// What is known of each kernel before a launch, from which the launch's arguments prove that accesses cannot race.
-fn summaries(args: &InspectArgs, module: &ptx::ast::Module) {
+/// Whether there are any that are asked for.
+fn summaries(args: &InspectArgs, module: &ptx::ast::Module) -> bool {
     let wanted = |name: &str| {
         let kernel = args.kernel.as_deref();
-        kernel.is_none_or(|kernel| kernel == name || demangle(name).starts_with(kernel))
+        kernel.is_none_or(|kernel| is_called(name, kernel))
     };
     let kernels = module.functions().filter(|function| function.entry);
     let mut found = false;
@@ -238,12 +259,10 @@ fn summaries(args: &InspectArgs, module: &ptx::ast::Module) {
         found = true;
         console::out(format_args!("  {}", demangle(&kernel.name)));
         for line in prove::Summary::new(module, kernel).describe() {
-            console::out(format_args!("    {line}"));
+            console::out(format_args!("    {}", readable(&line)));
         }
     }
-    if !found {
-        console::out(format_args!("    no such kernel"));
-    }
+    found
 }
 
 /// Whose barriers the kernel executes, the largest group first.

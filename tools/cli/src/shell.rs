@@ -11,10 +11,19 @@ use crate::exit::{INTERNAL, Stop};
 
 /// Prints the completions of a shell.
 pub(crate) fn completions(shell: Shell) -> Result<u8, Stop> {
+    console::out(format_args!("{}", script(shell)));
+    Ok(0)
+}
+
+fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut whole(), "cudarun-check", &mut script);
-    console::out(format_args!("{}", String::from_utf8_lossy(&script)));
-    Ok(0)
+    let script = String::from_utf8_lossy(&script);
+    match shell {
+        // clap_complete 4.6 spells a name with a hyphen in two ways, so that nothing is completed behind a subcommand.
+        Shell::Bash => script.replace("cudarun__subcmd__check", "cudarun__check"),
+        _ => script.into_owned(),
+    }
 }
 
 /// Writes a manual page for the command and one for each subcommand into a folder.
@@ -43,12 +52,37 @@ mod tests {
     #[test]
     fn options_of_run_are_completed_without_it() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut whole(), "cudarun-check", &mut script);
-            let script = String::from_utf8(script).unwrap();
+            let script = script(shell);
             let lines = script.lines().filter(|line| line.contains("schedules"));
             // At the top and after `run`.
             assert!(lines.count() >= 2, "{shell}: {script}");
+        }
+    }
+
+    #[test]
+    fn bash_completes_what_stands_behind_a_subcommand() {
+        for (words, last, completed) in [
+            ("--fai", "--fai", "--fail-on"),
+            ("run --fai", "--fai", "--fail-on"),
+            ("verify --ass", "--ass", "--assume"),
+            ("baseline cr", "cr", "create"),
+            ("baseline create --bas", "--bas", "--baseline"),
+        ] {
+            let count = words.split(' ').count();
+            let asks = format!(
+                "{}\nCOMP_WORDS=(cudarun-check {words}); COMP_CWORD={count}\n\
+                 _cudarun__check cudarun-check {last} x; echo \"${{COMPREPLY[@]}}\"",
+                script(Shell::Bash)
+            );
+            let output = std::process::Command::new("bash")
+                .args(["-c", &asks])
+                .output();
+            let output = output.expect("bash is there");
+            let all = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                all.split_whitespace().any(|word| word == completed),
+                "{words}: {output:?}"
+            );
         }
     }
 

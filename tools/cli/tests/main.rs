@@ -22,6 +22,7 @@ mod refuted;
 mod replay;
 mod settings;
 mod starts;
+mod streams;
 mod stuck;
 mod threads;
 mod verify;

@@ -196,6 +196,7 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
         for output in [
             run(&place, &[]),
             run(&place, &["--color", "always"]),
+            run(&place, &["--format", "html"]),
             inspected,
         ] {
             for bytes in [output.stdout, output.stderr] {

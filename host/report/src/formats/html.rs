@@ -6,6 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::finding::{Finding, Level, Spot};
 use super::map;
 use crate::coverage;
+use crate::escape::printable;
 use crate::excerpt;
 use crate::model::{Access, Allocation, BarrierAt, Kernel, Outcome, Race, Report};
 use crate::names;
@@ -62,7 +63,8 @@ pub(super) fn render(report: &Report, sources: &Sources, findings: &[Finding<'_>
             }
         }
     };
-    page.into_string() + "\n"
+    // HTML does not allow control characters either.
+    printable(&page.into_string(), false).into_owned() + "\n"
 }
 
 /// When, where and how long.

@@ -146,6 +146,7 @@ impl Checker {
     pub(crate) fn note_uncompared(&mut self) {
         if !std::mem::replace(&mut self.told_uncompared, true) {
             self.note(UNCOMPARED);
+            self.write(Event::Uncompared {});
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use os::interrupts;
 use ptx::ast::{Function, Item, Module, Statement};
 use report::log::{Event, Writer};
-use report::names::demangle;
+use report::names::{demangle, is_called};
 use runtime::{Checker, Options, progress};
 use simt::{Device, DeviceConfig, Launch, LaunchError, Sink};
 use simulated::CheckedSim;
@@ -246,13 +246,18 @@ fn choose<'m>(module: &'m Module, origin: &str, name: Option<&str>) -> Result<&'
             list()
         )),
         (Some(name), _) => {
-            let named = |k: &&&Function| {
-                let demangled = demangle(&k.name);
-                k.name == name || demangled == name || demangled.split('(').next() == Some(name)
-            };
-            match kernels.iter().find(named) {
-                Some(kernel) => Ok(kernel),
-                None => usage(format!("{origin} has no kernel {name}; it has {}", list())),
+            let exact = |k: &&Function| k.name == name || demangle(&k.name) == name;
+            if let Some(kernel) = kernels.iter().copied().find(exact) {
+                return Ok(kernel);
+            }
+            let mut called = kernels.iter().filter(|k| is_called(&k.name, name));
+            match (called.next(), called.next()) {
+                (Some(only), None) => Ok(only),
+                (None, _) => usage(format!("{origin} has no kernel {name}; it has {}", list())),
+                (Some(_), Some(_)) => usage(format!(
+                    "{origin} has several kernels called {name}, choose one by its whole name: {}",
+                    list()
+                )),
             }
         }
     }
