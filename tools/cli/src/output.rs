@@ -103,6 +103,9 @@ impl Outputs {
         if let Some(path) = args.save.as_deref().map(expand).transpose()? {
             all.push((Format::Json, Target::open(&path)?));
         }
+        for stream in [Stream::Error, Stream::Output] {
+            one_document(&all, stream)?;
+        }
         Ok(Self {
             all,
             stream,
@@ -251,6 +254,34 @@ impl Target {
                 .write_all(text.as_bytes())
                 .map_err(|error| cannot_write(path, &error)),
         }
+    }
+}
+
+/// Annotations go along with text on a stream; any other format has it for itself.
+///
+/// # Errors
+/// When two formats would mix there.
+fn one_document(all: &[(Format, Target)], stream: Stream) -> Result<(), Stop> {
+    let here = all.iter().filter_map(|(format, target)| match target {
+        Target::Stream(of) if *of == stream => Some(*format),
+        Target::Stream(_) | Target::File(..) => None,
+    });
+    let here: Vec<Format> = here.collect();
+    let alone = |format: &&Format| !is_for_people(**format);
+    match here.iter().find(alone) {
+        Some(one) if here.len() > 1 => {
+            let name = Format::ALL.iter().find(|(_, of)| of == one);
+            let name = name.map_or("", |(name, _)| name);
+            let text = format!(
+                "--format {name} and another format go to {}, where they would mix; give one a file: --format {name}:FILE",
+                match stream {
+                    Stream::Error => "standard error",
+                    Stream::Output => "standard output",
+                }
+            );
+            Err(Stop::new(USAGE, text))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -517,6 +517,11 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
         console::say(format_args!(
             "cudarun-check: --strict: {idle} unused or expired"
         ));
+        // Without -q, the report has said which.
+        let warnings = report.suppressions.iter().filter_map(Suppression::warning);
+        for warning in warnings.filter(|_| args.output.quiet) {
+            console::say(format_args!("warning: {warning}"));
+        }
     }
     match (races, written) {
         // It is said already why.

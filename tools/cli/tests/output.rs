@@ -38,7 +38,10 @@ fn json_on_standard_error_is_nothing_but_json() {
     let report: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(report["summary"]["outcome"], "races");
     // Beside text the first line says what runs where.
-    let output = run(&place, &["--format", "json", "--format", "text"]);
+    let output = run(
+        &place,
+        &["--format", "json:report.json", "--format", "text"],
+    );
     assert!(text(&output.stderr).starts_with("cudarun-check 0"));
 }
 
@@ -214,6 +217,22 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
         .output()
         .unwrap();
     assert!(text(&output.stderr).contains("no\\u{1b}[2J"), "{output:?}");
+}
+
+#[test]
+fn formats_do_not_mix_on_a_stream() {
+    let place = with(&racing());
+    for formats in [["json", "jsonl"], ["text", "json"], ["github", "sarif"]] {
+        let [one, other] = formats;
+        let output = run(&place, &["--format", one, "--format", other]);
+        let err = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{formats:?}: {err}");
+        assert!(err.contains("where they would mix"), "{err}");
+    }
+    for (one, other) in [("text", "github"), ("text", "json:report.json")] {
+        let output = run(&place, &["--format", one, "--format", other]);
+        assert_eq!(output.status.code(), Some(66), "{one} {other}: {output:?}");
+    }
 }
 
 #[test]
