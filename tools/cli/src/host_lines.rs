@@ -9,7 +9,7 @@ use addr2line::Loader;
 use object::{Object, ObjectSegment, ReadCache};
 use report::Log;
 use report::log::{Event, HostCall, HostFrame};
-use report::names::{base, demangle};
+use report::names::{base, demangle, is_called};
 
 /// Calls of a launch that are told.
 const MOST: usize = 16;
@@ -84,10 +84,22 @@ fn is_ours(file: &str, libraries: &Path) -> bool {
     file.contains(".so") && Path::new(file).starts_with(libraries)
 }
 
+/// Whether a function of the host bears a kernel's name: nvcc makes one for each, which launches it. Debug information has
+/// no linker's name of functions that are known in one file only, and leaves out what they are in.
+fn is_kernel(symbol: &str, kernel: &str) -> bool {
+    if symbol.starts_with("_Z") {
+        return symbol == kernel;
+    }
+    let demangled = demangle(kernel);
+    let within = base(&demangled).rsplit_once("::");
+    let within = within.map(|(within, _)| format!("{within}::{symbol}"));
+    is_called(kernel, symbol) || within.is_some_and(|name| is_called(kernel, &name))
+}
+
 /// The calls without those that every launch of a kernel has.
 fn stack(frames: &[Named], kernel: &str) -> Vec<HostFrame> {
     let launches = |(frame, symbol): &&Named| {
-        symbol == kernel
+        is_kernel(symbol, kernel)
             || symbol.contains(STUB)
             || OF_RUNTIME.iter().any(|part| frame.file.contains(part))
     };
@@ -206,6 +218,12 @@ mod tests {
             stack.map(|frame| frame.function).collect::<Vec<_>>()
         };
         assert_eq!(shown("_Z5countPi"), ["main", "other"]);
+        // Templates, and what is in a namespace.
+        assert!(is_kernel("k<float, 16>", "_Z1kIfLi16EEvPf"));
+        assert!(is_kernel("k<float>", "_ZN2ns1kIfEEvPT_"));
+        assert!(is_kernel("k", "_ZN2ns1kEv") && is_kernel("k", "k"));
+        assert!(!is_kernel("k<double, 16>", "_Z1kIfLi16EEvPf"));
+        assert!(!is_kernel("_Z1kv", "_ZN2ns1kEv") && !is_kernel("main", "_Z1kv"));
         assert_eq!(shown("_Z4scanPi"), ["_Z5countPi", "main", "other"]);
     }
 }
