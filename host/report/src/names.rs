@@ -1,5 +1,7 @@
 //! Names of functions as a person wrote them, and without what varies between instantiations.
 
+use std::ops::Range;
+
 /// A name as a person wrote it; the mangled one when it cannot be demangled.
 pub fn demangle(name: &str) -> String {
     // Without the prefix a short name would pass for a type: `m` for `unsigned long`.
@@ -37,27 +39,29 @@ pub fn readable(text: &str) -> String {
     readable
 }
 
-/// Whether a person may call a function so, of which the mangled name is known: by that, by the whole name, or without
+/// Whether `name` names the function of which the mangled name is known: as a whole, mangled or demangled, or without
 /// parameters, return type and template arguments.
 pub fn is_called(mangled: &str, name: &str) -> bool {
     let demangled = demangle(mangled);
-    let base = base(&demangled);
-    let at = demangled.find(base).unwrap_or(0);
-    let mut depth = 0u32;
-    let end = demangled[at..].find(|c| {
-        match c {
-            '<' => depth += 1,
-            '>' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == '(' && depth == 0 && !demangled[at..].starts_with('(')
-    });
-    let end = end.map_or(demangled.len(), |end| at + end);
-    [mangled, &demangled, base, &demangled[at..end]].contains(&name) || demangled[..end] == *name
+    let Range { start, end } = base_range(&demangled);
+    let arguments = demangled[end..].starts_with('<');
+    let instance = end
+        + if arguments {
+            group(&demangled[end..], ['<', '>'])
+        } else {
+            0
+        };
+    let parts = [0..demangled.len(), 0..instance, start..instance, start..end];
+    mangled == name || parts.into_iter().any(|part| demangled[part] == *name)
 }
 
 /// The name without parameters, template arguments and return type: `void f<int>(int*)` is `f`.
 pub fn base(demangled: &str) -> &str {
+    &demangled[base_range(demangled)]
+}
+
+/// Where that stands.
+fn base_range(demangled: &str) -> Range<usize> {
     const UNNAMED: &str = "(anonymous namespace)";
     let mut start = 0;
     let mut depth = 0u32;
@@ -80,7 +84,7 @@ pub fn base(demangled: &str) -> &str {
             ' ' if depth == 0 => (start, end) = (at + 1, None),
             // A return type that is an expression.
             '(' if depth == 0 && demangled[..at].ends_with("decltype ") => {
-                skip_to = at + group(&demangled[at..]);
+                skip_to = at + group(&demangled[at..], ['(', ')']);
             }
             '(' if depth == 0 => {
                 end.get_or_insert(at);
@@ -89,19 +93,21 @@ pub fn base(demangled: &str) -> &str {
             _ => {}
         }
     }
-    let name = &demangled[start..end.unwrap_or(demangled.len())];
-    if name.is_empty() { demangled } else { name }
+    let all = 0..demangled.len();
+    let name = start..end.unwrap_or(all.end);
+    if name.is_empty() { all } else { name }
 }
 
-/// Length of the parentheses that a text begins with, and of what is between them.
-fn group(text: &str) -> usize {
+/// Length of the brackets that a text begins with, and of what is between them.
+fn group(text: &str, [open, close]: [char; 2]) -> usize {
     let mut depth = 0u32;
     for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' if depth == 1 => return at + 1,
-            ')' => depth -= 1,
-            _ => {}
+        depth += u32::from(c == open);
+        if c == close {
+            depth = depth.saturating_sub(1);
+            if depth == 0 {
+                return at + c.len_utf8();
+            }
         }
     }
     text.len()
@@ -126,6 +132,8 @@ mod tests {
         for name in ["trans", "float", "transpose<float, 8>", "", "void"] {
             assert!(!is_called(symbol, name), "{name}");
         }
+        assert!(is_called("_Z1ii", "i") && !is_called("_Z1ii", "void"));
+        assert!(is_called("_Z1iIiEvT_", "i<int>") && is_called("_Z1iIiEvT_", "i"));
         assert!(is_called("k", "k") && !is_called("k", "kk"));
         assert!(is_called("_ZN2ns1kEv", "ns::k") && is_called("_ZN2ns1kEv", "ns::k()"));
     }

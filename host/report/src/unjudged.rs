@@ -16,7 +16,7 @@ pub struct Unjudged {
     pub locks: u64,
     /// Those of which accesses under versions that are written by swaps were not.
     pub versions: u64,
-    /// Those with barriers or mbarriers, of which misuse was not.
+    /// Those with barriers of which misuse was not.
     pub barriers: u64,
 }
 

@@ -63,7 +63,7 @@ impl WorkPairs {
         let kernels = self.kernels.join(" and ");
         let pairs = self.counted("launches or copies")?;
         Some(format!(
-            "{pairs} in different streams may race (such as {kernels}): not decided, because the accesses of launches in the default stream are not recorded; `--prove off` records them"
+            "{pairs} in different streams may race (such as {kernels}): not decided, because not all of their accesses were recorded; `--prove off` records those in the default stream too"
         ))
     }
 }

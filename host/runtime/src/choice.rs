@@ -9,7 +9,7 @@ use std::str::FromStr;
 use driver::nvtx::{self, Range};
 use regex::Regex;
 use report::choice::NotChosen;
-use report::names::{base, demangle};
+use report::names::{demangle, is_called};
 use serde::{Deserialize, Serialize};
 
 use crate::log::Space;
@@ -55,7 +55,7 @@ impl Default for Choice {
 }
 
 /// Names of kernels: a part of the name, mangled or demangled; `kne=NAME` for the whole name, with or without
-/// parameters and template arguments; or `regex:EXPRESSION`.
+/// parameters, return type and template arguments; or `regex:EXPRESSION`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
@@ -116,7 +116,7 @@ impl Pattern {
     fn fits(&self, mangled: &str, demangled: &str) -> bool {
         match &self.fits {
             Fits::Part(part) => mangled.contains(part) || demangled.contains(part),
-            Fits::Whole(name) => [mangled, demangled, base(demangled)].contains(&name.as_str()),
+            Fits::Whole(name) => is_called(mangled, name),
             Fits::Expression(regex) => regex.is_match(mangled) || regex.is_match(demangled),
         }
     }

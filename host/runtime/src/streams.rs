@@ -169,7 +169,8 @@ impl Touched {
     fn len(&self) -> usize {
         match self {
             Self::Followed(followed) => followed.all.len() + followed.early.len(),
-            Self::Within(_) | Self::Unknown => 0,
+            Self::Within(footprint) => footprint.len(),
+            Self::Unknown => 0,
         }
     }
 
@@ -293,7 +294,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// `follows_all`: see there.
+    /// Streams of which all work is followed, or only that which other work may run beside.
     pub(crate) fn new(follows_all: bool) -> Self {
         Self {
             follows_all,

@@ -70,8 +70,10 @@ pub struct KernelInfo {
     pub warp_barriers: bool,
     /// It executes barriers of the whole grid: `grid.sync()` of cooperative groups.
     pub grid_barriers: bool,
-    /// It executes barriers of any kind that can be misused (CR007).
+    /// It executes barriers that can be misused (CR007): of a CTA, a warp or a cluster.
     pub misusable: bool,
+    /// It operates on mbarriers.
+    pub mbarriers: bool,
     /// It reaches functions that call themselves, or others through a pointer, so that nobody knows how much stack its
     /// threads need.
     pub stack_unknown: bool,
@@ -449,6 +451,7 @@ fn kernel(
         info.warp_barriers |= facts.warp_barriers;
         info.grid_barriers |= facts.grid_barriers;
         info.misusable |= facts.misusable;
+        info.mbarriers |= facts.mbarriers;
         releases.extend(facts.releases.iter().cloned());
         uncounted |= facts.uncounted || (facts.orders && !reached.contains(name));
         // In fast mode cells judge them as they can.

@@ -40,8 +40,10 @@ pub(crate) struct Facts {
     pub warp_barriers: bool,
     /// It executes barriers of the whole grid.
     pub grid_barriers: bool,
-    /// It executes barriers of any kind that can be misused (CR007): of CTAs, warps and clusters, or mbarriers.
+    /// It executes barriers that can be misused (CR007): of a CTA, a warp or a cluster.
     pub misusable: bool,
+    /// It operates on mbarriers.
+    pub mbarriers: bool,
     /// Accesses whose races a cell gets wrong, as `rule::access` says; by what is special about them.
     pub special: Special,
     /// It makes strong accesses that can be checked.
@@ -190,15 +192,15 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
         if grid::part(&grid_barriers, at) == Some(Part::Own) {
             continue;
         }
-        facts.misusable |= matches!(
-            isa::sync(instruction),
+        match isa::sync(instruction) {
             Some(
                 SyncOp::CtaBarrier { .. }
-                    | SyncOp::WarpBarrier { .. }
-                    | SyncOp::ClusterBarrier { .. }
-                    | SyncOp::Mbarrier { .. }
-            )
-        );
+                | SyncOp::WarpBarrier { .. }
+                | SyncOp::ClusterBarrier { .. },
+            ) => facts.misusable = true,
+            Some(SyncOp::Mbarrier { .. }) => facts.mbarriers = true,
+            _ => {}
+        }
         facts.names_shared |= instruction.suffixes.iter().any(|s| s.starts_with("shared"));
         let line = module.line_column(instruction.span.start).0;
         let checked = names.checked(at);

@@ -267,22 +267,17 @@ fn one_document(all: &[(Format, Target)], stream: Stream) -> Result<(), Stop> {
         Target::Stream(_) | Target::File(..) => None,
     });
     let here: Vec<Format> = here.collect();
-    let alone = |format: &&Format| !is_for_people(**format);
-    match here.iter().find(alone) {
-        Some(one) if here.len() > 1 => {
-            let name = Format::ALL.iter().find(|(_, of)| of == one);
-            let name = name.map_or("", |(name, _)| name);
-            let text = format!(
-                "--format {name} and another format go to {}, where they would mix; give one a file: --format {name}:FILE",
-                match stream {
-                    Stream::Error => "standard error",
-                    Stream::Output => "standard output",
-                }
-            );
-            Err(Stop::new(USAGE, text))
-        }
-        _ => Ok(()),
+    if here.len() < 2 || here.iter().copied().all(is_for_people) {
+        return Ok(());
     }
+    let stream = match stream {
+        Stream::Error => "standard error",
+        Stream::Output => "standard output",
+    };
+    let text = format!(
+        "two formats would mix on {stream}; write all but one to files: --format FORMAT:FILE"
+    );
+    Err(Stop::new(USAGE, text))
 }
 
 /// Makes a file anew that no other output goes to, of this process or another one that runs.

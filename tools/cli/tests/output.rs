@@ -227,7 +227,10 @@ fn formats_do_not_mix_on_a_stream() {
         let output = run(&place, &["--format", one, "--format", other]);
         let err = text(&output.stderr);
         assert_eq!(output.status.code(), Some(64), "{formats:?}: {err}");
-        assert!(err.contains("where they would mix"), "{err}");
+        assert!(
+            err.contains("two formats would mix on standard error"),
+            "{err}"
+        );
     }
     for (one, other) in [("text", "github"), ("text", "json:report.json")] {
         let output = run(&place, &["--format", one, "--format", other]);

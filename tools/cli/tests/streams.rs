@@ -1,7 +1,5 @@
 //! Work of different streams, by what is recorded of it.
 
-use std::process::Stdio;
-
 use crate::common;
 
 #[test]
@@ -20,10 +18,7 @@ fn what_was_not_recorded_is_no_pass() {
         (&["--mode", "fast", "--strict"], 75, strict),
         (&["--as-gpu", "--strict"], 75, strict),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = common::command(common::Way::Simulated, folder.path());
-        command.args(flags).arg(&program);
-        let output = command.stdin(Stdio::null()).output().unwrap();
+        let (_folder, output) = common::checked(&program, flags);
         let err = common::text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{flags:?}: {err}");
         assert!(err.contains(says), "{flags:?}: no {says} in {err}");

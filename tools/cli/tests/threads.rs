@@ -67,10 +67,7 @@ fn only_the_simulated_device_has_them() {
 fn programs_live_beside_the_threads() {
     let program = common::compile("threads", &KERNEL.replace("${op}", ATOMIC));
     for how in [&["--check", "off"][..], &["--mode", "fast"]] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = common::command(common::Way::Simulated, folder.path());
-        command.args(how).args(["--sim-threads", "3"]).arg(&program);
-        let output = command.stdin(Stdio::null()).output().unwrap();
+        let (_folder, output) = common::checked(&program, &[how, &["--sim-threads", "3"]].concat());
         assert_eq!(
             common::text(&output.stdout),
             "threads 2, sum 640000\nchild 6\nsignal came\nsum 1280000\n",
@@ -99,10 +96,7 @@ fn order_that_is_only_assumed_is_no_strict_pass() {
             "0 races; incomplete: --strict: ",
         ),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = common::command(common::Way::Simulated, folder.path());
-        command.args(flags).arg(&program);
-        let output = command.stdin(Stdio::null()).output().unwrap();
+        let (folder, output) = common::checked(&program, flags);
         let err = common::text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{flags:?}: {err}");
         let line = format!("SUMMARY: cudarun-check: {summary}{assumed}\n");

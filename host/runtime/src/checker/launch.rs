@@ -604,7 +604,8 @@ impl Checker {
             false => unwritten,
         };
         let known = known_among_writes(info, proved.filter(|_| proves));
-        let misusable = info.misusable;
+        // A journal shows how mbarriers are used, and no other barriers.
+        let misusable = info.misusable || info.mbarriers && !info.journaled;
         let armed = if let Some(why) = not_chosen {
             Err(Refused::Cannot(why.text().to_owned()))
         } else {

@@ -5,7 +5,7 @@
 mod libraries;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use libraries::Place;
@@ -63,6 +63,15 @@ fn header(ptx: &str) -> String {
         "static const char ptx[] =\n{};\n",
         quoted.collect::<String>()
     )
+}
+
+/// Runs the tool with flags on a program, on the simulated device. The folder has the report as JSON.
+pub(crate) fn checked(program: &Path, flags: &[&str]) -> (tempfile::TempDir, Output) {
+    let folder = tempfile::tempdir().expect("a writable folder");
+    let mut command = command(Way::Simulated, folder.path());
+    command.args(flags).arg(program).stdin(Stdio::null());
+    let output = command.output().expect("the tool starts");
+    (folder, output)
 }
 
 /// Where kernels run.
