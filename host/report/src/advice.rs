@@ -7,7 +7,7 @@ use events::Scope;
 use crate::causes;
 use crate::log::{self, Cause, Gap, Level, Space, Why};
 use crate::model::{Access, Kind, Op, Semantics};
-use crate::names::demangle;
+use crate::names::{VARIABLE, demangle};
 use crate::rules::RuleId;
 use crate::source::Sources;
 use crate::words;
@@ -370,7 +370,7 @@ fn flag(word: &log::Word, side: usize) -> String {
         ) => format!("in `{of}`"),
         (Some(of), _) => {
             let offset = words::number(word.address.saturating_sub(of.base));
-            match of.api.strip_prefix("variable ") {
+            match of.api.strip_prefix(VARIABLE) {
                 Some(name) => format!("in variable `{}`, offset {offset}", demangle(name)),
                 None => format!("at offset {offset} in allocation #{}", of.id),
             }

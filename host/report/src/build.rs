@@ -18,7 +18,7 @@ use crate::model::{
     Address, Allocation, Certainty, ExitStatus, Kernel, KernelLaunch, Level, Outcome, Race, Report,
     Role, SCHEMA_VERSION, Space,
 };
-use crate::names::{demangle, readable};
+use crate::names::{demangle, made, readable};
 use crate::side::{self, access, came};
 use crate::source::Sources;
 use crate::suppressions::{List, View};
@@ -129,6 +129,8 @@ pub(crate) struct LogIndex<'a> {
     sites: HashMap<u32, (&'a log::Site, u32)>,
     pub(crate) launches: HashMap<u64, &'a log::Launch>,
     seed: u64,
+    /// Its process, as an index of those of the report.
+    process: Option<usize>,
     /// Events of the log are lost.
     lacks: bool,
     places: RefCell<Places>,
@@ -210,7 +212,13 @@ impl<'a> Builder<'a> {
         }
         for event in &log.events {
             match event {
-                Event::Start { pid, device, .. } => self.start(*pid, device),
+                Event::Start {
+                    pid, argv, device, ..
+                } => {
+                    log_index.process = Some(self.report.run.processes.len());
+                    self.start(*pid, argv, log_index.seed);
+                    self.device(device);
+                }
                 Event::Module(module) => self.module(module),
                 Event::Pending(pending) => self.pending(pending, &log_index),
                 Event::Launch(launch) => self.launch(launch),
@@ -312,6 +320,7 @@ impl<'a> Builder<'a> {
                     let old = &mut self.report.races[index];
                     (made.count, made.at_least) = (old.count, old.at_least);
                     made.launches = std::mem::take(&mut old.launches);
+                    made.processes = std::mem::take(&mut old.processes);
                     made.seeds = std::mem::take(&mut old.seeds);
                     made.same_value &= old.same_value;
                     made.values_unknown &= old.values_unknown;
@@ -334,6 +343,9 @@ impl<'a> Builder<'a> {
         if !report.launches.contains(&race.launch) {
             report.launches.push(race.launch);
         }
+        let process = log_index.process.into_iter();
+        let new = process.filter(|index| !report.processes.contains(index));
+        report.processes.extend(new.collect::<Vec<_>>());
         if !report.seeds.contains(&log_index.seed) {
             report.seeds.push(log_index.seed);
         }
@@ -422,7 +434,8 @@ impl<'a> Builder<'a> {
             advice.message += ", but by the lockstep that --assume-lockstep assumes";
         }
         let work = streams::work(race, &accesses, |number| {
-            log_index.launches.get(&number).copied()
+            let launch = log_index.launches.get(&number)?;
+            Some(launched(launch, log_index.process))
         });
         let space = match (race.why, race.space) {
             (log::Why::Misuse(_), _) => Space::Barrier,
@@ -468,13 +481,15 @@ impl<'a> Builder<'a> {
             count: 0,
             at_least: false,
             launches: Vec::new(),
+            processes: Vec::new(),
             seeds: Vec::new(),
             kernel: match launch {
-                Some(launch) => launched(launch),
+                Some(launch) => launched(launch, log_index.process),
                 None => KernelLaunch {
                     name: demangle(&kernel),
                     mangled: kernel,
                     launch: race.launch,
+                    process: log_index.process,
                     ..KernelLaunch::default()
                 },
             },
@@ -588,12 +603,13 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A launch as reports name it.
-pub(crate) fn launched(launch: &log::Launch) -> KernelLaunch {
+/// A launch of a process as reports name it.
+fn launched(launch: &log::Launch, process: Option<usize>) -> KernelLaunch {
     KernelLaunch {
         name: demangle(&launch.kernel),
         mangled: launch.kernel.clone(),
         launch: launch.launch,
+        process,
         grid: launch.grid,
         block: launch.block,
         launched_by: launch.launched_by.as_ref().map(nested::launcher),
@@ -611,7 +627,7 @@ pub(crate) fn address(address: u64, allocation: Option<&log::Allocation>) -> Add
             base: format!("{:#x}", a.base),
             size: a.bytes,
             offset: address.saturating_sub(a.base),
-            api: a.api.clone(),
+            api: made(&a.api),
         }),
         element: allocation.and_then(|a| a.place.clone()),
     }

@@ -294,6 +294,19 @@ pub(crate) fn remarks(
             lines.push(("lock", what));
         }
     }
+    if report.run.has_several_processes() {
+        let all: Vec<String> = (race.processes.iter())
+            .filter_map(|&index| report.run.process(index))
+            .collect();
+        let more = all.len().saturating_sub(RELATED) as u64;
+        let mut shown = all[..all.len().min(RELATED)].join(", ");
+        if more > 0 {
+            put_in(&mut shown, format_args!(" and {} more", number(more)));
+        }
+        if !shown.is_empty() {
+            lines.push(("process", shown));
+        }
+    }
     let launches = race.launches.len() as u64;
     let mut seen = format!(
         "{}{} in {}",
@@ -346,7 +359,7 @@ pub(crate) fn remarks(
     lines
 }
 
-/// Other pairs of accesses of an entry that are shown.
+/// Other pairs of accesses of an entry, and processes, that are shown.
 const RELATED: usize = 5;
 
 /// The other pairs of accesses that the help repairs.
@@ -421,8 +434,8 @@ fn bare_address(at: &Address, space: log::Space) -> String {
             number(a.offset),
             a.id,
             counted(a.size, "byte"),
-            match a.api.strip_prefix("variable ") {
-                Some(name) => format!("variable `{}`", crate::names::demangle(name)),
+            match a.api.strip_prefix(names::VARIABLE) {
+                Some(name) => format!("variable `{name}`"),
                 None => format!("made by {}", a.api),
             }
         ),

@@ -9,6 +9,8 @@ pub mod jsonl;
 mod junit;
 mod map;
 mod markdown;
+mod prometheus;
+mod sanitizer;
 mod sarif;
 
 use crate::Report;
@@ -34,6 +36,10 @@ pub enum Format {
     Markdown,
     /// One self-contained page.
     Html,
+    /// As compute-sanitizer's racecheck, for scripts that read its text.
+    Sanitizer,
+    /// Counts for Prometheus.
+    Prometheus,
 }
 
 impl Format {
@@ -47,6 +53,8 @@ impl Format {
         ("github", Self::Github),
         ("markdown", Self::Markdown),
         ("html", Self::Html),
+        ("sanitizer", Self::Sanitizer),
+        ("prometheus", Self::Prometheus),
     ];
 
     /// The format of a name.
@@ -75,6 +83,8 @@ impl Format {
             Self::Github => github::render(report, &findings()),
             Self::Markdown => markdown::render(report, &findings()),
             Self::Html => html::render(report, sources, &findings()),
+            Self::Sanitizer => sanitizer::render(report, &findings(), style),
+            Self::Prometheus => prometheus::render(report),
         })
     }
 }

@@ -37,6 +37,9 @@ pub enum Event {
     Start {
         /// The process.
         pid: u32,
+        /// Its command line.
+        #[serde(default)]
+        argv: Vec<String>,
         /// What a person calls the device.
         device: String,
         /// Seed of the schedule, if any.

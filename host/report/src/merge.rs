@@ -71,6 +71,8 @@ impl Report {
             }
         }
         self.run.pids.extend(run.pids);
+        let before = self.run.processes.len();
+        self.run.processes.extend(run.processes);
         if !self.run.host.split(", ").any(|host| host == run.host) {
             self.run.host = format!("{}, {}", self.run.host, run.host);
         }
@@ -94,7 +96,10 @@ impl Report {
             self.summary.outcome = worst;
         }
         add_coverage(&mut self.coverage, coverage);
-        for race in races {
+        for mut race in races {
+            for index in race.process_indices() {
+                *index += before;
+            }
             add_entry(&mut self.races, race);
         }
         for suppression in suppressions {
@@ -284,6 +289,7 @@ fn join(known: &mut Race, mut race: Race) {
     known.count += race.count;
     known.at_least |= race.at_least;
     known.launches.extend(race.launches);
+    union(&mut known.processes, race.processes);
     union(&mut known.seeds, race.seeds);
     add_kernels(&mut known.kernels, race.kernels);
     union(&mut known.may_order, race.may_order);

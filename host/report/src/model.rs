@@ -4,6 +4,8 @@ mod access;
 mod kind;
 mod related;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, BarrierAt, Barriers, FrameAt, HeldLock, PtxPlace, Value};
@@ -20,9 +22,10 @@ pub use crate::verified::{Answers, Assumption, Because, Family, Verified};
 pub use crate::work_pairs::WorkPairs;
 
 use crate::rules::RuleId;
+use crate::words::shortened;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.21";
+pub const SCHEMA_VERSION: &str = "1.22";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -84,6 +87,8 @@ pub struct Run {
     pub others: Vec<Vec<String>>,
     /// Processes that used a device.
     pub pids: Vec<u32>,
+    /// The same processes with what they ran.
+    pub processes: Vec<Process>,
     /// How the program ended; of several schedules, the first that did not end well.
     pub exit: ExitStatus,
     /// Name of the machine.
@@ -106,6 +111,39 @@ impl Run {
         let all = std::iter::once(&self.argv).chain(&self.others);
         all.map(|argv| argv.join(" ")).collect()
     }
+
+    /// Whether several processes used a device in one schedule, so that a launch has to be named with its process.
+    pub fn has_several_processes(&self) -> bool {
+        let mut seeds = BTreeSet::new();
+        !self.processes.iter().all(|of| seeds.insert(of.seed))
+    }
+
+    /// Number and command line of a process, with the machine where there are several.
+    pub fn process(&self, index: usize) -> Option<String> {
+        let Process {
+            pid, host, argv, ..
+        } = self.processes.get(index)?;
+        let host = match self.host.contains(", ") {
+            true => format!(" on {host}"),
+            false => String::new(),
+        };
+        let what = shortened(&argv.join(" "));
+        Some(format!("{pid}{host} ({what})"))
+    }
+}
+
+/// A process that used a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Name of the machine.
+    pub host: String,
+    /// Seed of its schedule; 0 is round robin.
+    pub seed: u64,
+    /// Its command line.
+    pub argv: Vec<String>,
 }
 
 /// How a process ended: by a code or by a signal.
@@ -420,6 +458,8 @@ pub struct Race {
     pub at_least: bool,
     /// Launches that had it, by ordinal in their process.
     pub launches: Vec<u64>,
+    /// Processes that had it, as indices of [`Run::processes`].
+    pub processes: Vec<usize>,
     /// Seeds of the schedules that had it.
     pub seeds: Vec<u64>,
     /// The kernel of the first witness.
@@ -446,6 +486,20 @@ impl Race {
     /// Whether it counts: no suppression is for it, and no baseline has it.
     pub fn counts(&self) -> bool {
         self.suppressed_by.is_none() && !self.is_in_baseline()
+    }
+
+    /// Whatever names processes by their place among those of the run.
+    pub(crate) fn process_indices(&mut self) -> impl Iterator<Item = &mut usize> {
+        let Self {
+            kernel,
+            work,
+            processes,
+            ..
+        } = self;
+        let work = work.iter_mut().filter_map(|of| of.kernel.as_mut());
+        let kernels = std::iter::once(kernel).chain(work);
+        let of_kernels = kernels.filter_map(|of| of.process.as_mut());
+        of_kernels.chain(processes)
     }
 
     /// Whether a baseline has it, and no suppression is for it.
@@ -513,6 +567,9 @@ pub struct KernelLaunch {
     pub mangled: String,
     /// Ordinal in its process.
     pub launch: u64,
+    /// Its process, as an index of [`Run::processes`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<usize>,
     /// Blocks.
     pub grid: [u32; 3],
     /// Threads of a block.

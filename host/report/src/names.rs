@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// What stands before the name of a variable where others say which call has made memory.
+pub const VARIABLE: &str = "variable ";
+
 /// A name as a person wrote it; the mangled one when it cannot be demangled.
 pub fn demangle(name: &str) -> String {
     // Without the prefix a short name would pass for a type: `m` for `unsigned long`.
@@ -9,9 +12,27 @@ pub fn demangle(name: &str) -> String {
         && let Ok(symbol) = cpp_demangle::Symbol::new(name)
         && let Ok(text) = symbol.demangle(&cpp_demangle::DemangleOptions::default())
     {
-        return text;
+        return without_tags(text);
     }
     rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
+}
+
+/// A name without ABI tags, which compilers add: numba writes versions and options of the compilation there.
+fn without_tags(mut name: String) -> String {
+    const TAG: &str = "[abi:";
+    while let Some(start) = name.find(TAG) {
+        let end = start + group(&name[start..], ['[', ']']);
+        name.replace_range(start..end, "");
+    }
+    name
+}
+
+/// What made memory, as logs have it, with the name of a variable as a person wrote it.
+pub(crate) fn made(api: &str) -> String {
+    match api.strip_prefix(VARIABLE) {
+        Some(symbol) => format!("{VARIABLE}{}", demangle(symbol)),
+        None => api.to_owned(),
+    }
 }
 
 /// A variable's name as its own function, or the whole program, has it.
@@ -40,7 +61,7 @@ pub fn readable(text: &str) -> String {
 }
 
 /// Whether `name` names the function of which the mangled name is known: as a whole, mangled or demangled, or without
-/// parameters, return type and template arguments.
+/// parameters, return type, template arguments and what it is declared in.
 pub fn is_called(mangled: &str, name: &str) -> bool {
     let demangled = demangle(mangled);
     let Range { start, end } = base_range(&demangled);
@@ -51,7 +72,19 @@ pub fn is_called(mangled: &str, name: &str) -> bool {
         } else {
             0
         };
-    let parts = [0..demangled.len(), 0..instance, start..instance, start..end];
+    // Namespaces, classes and functions that it is declared in.
+    let inner = start
+        + demangled[start..end]
+            .rfind("::")
+            .map_or(0, |at| at + "::".len());
+    let parts = [
+        0..demangled.len(),
+        0..instance,
+        start..instance,
+        start..end,
+        inner..instance,
+        inner..end,
+    ];
     mangled == name || parts.into_iter().any(|part| demangled[part] == *name)
 }
 
@@ -135,7 +168,10 @@ mod tests {
         assert!(is_called("_Z1ii", "i") && !is_called("_Z1ii", "void"));
         assert!(is_called("_Z1iIiEvT_", "i<int>") && is_called("_Z1iIiEvT_", "i"));
         assert!(is_called("k", "k") && !is_called("k", "kk"));
-        assert!(is_called("_ZN2ns1kEv", "ns::k") && is_called("_ZN2ns1kEv", "ns::k()"));
+        for name in ["ns::k", "ns::k()", "k"] {
+            assert!(is_called("_ZN2ns1kEv", name), "{name}");
+        }
+        assert!(!is_called("_ZN2ns1kEv", "ns") && !is_called("_ZN2ns1kEv", "::k"));
     }
 
     #[test]
@@ -178,6 +214,10 @@ mod tests {
             ("m", "m"),
             ("Pi", "Pi"),
             ("_RNvC1a1k", "a::k"),
+            (
+                "_ZN8__main__5shiftB2v1B3c51E5ArrayIfLi1EE",
+                "__main__::shift(Array<float, 1>)",
+            ),
             ("_Zk", "_Zk"),
         ] {
             assert_eq!(demangle(name), text);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::address;
 use crate::log::{self, StraySpace};
 use crate::model::{Act, Address, FrameAt};
-use crate::names::demangle;
+use crate::names::{VARIABLE, demangle};
 use crate::side::frames;
 use crate::source::Sources;
 use crate::words::{counted, put_in};
@@ -85,7 +85,7 @@ fn distance(stray: &log::Stray) -> String {
             ),
         };
     };
-    let what = match near.api.strip_prefix("variable ") {
+    let what = match near.api.strip_prefix(VARIABLE) {
         Some(name) => format!("variable `{}`", demangle(name)),
         None => format!("made by {}", near.api),
     };

@@ -1,10 +1,9 @@
 //! Races between pieces of work of different streams.
 
 use crate::advice::{Advice, kind};
-use crate::build::launched;
 use crate::log;
 use crate::log::Call;
-use crate::model::{Access, Work};
+use crate::model::{Access, KernelLaunch, Work};
 use crate::rules::RuleId;
 
 /// The call on the host that an access is, if it is one.
@@ -75,16 +74,16 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
 }
 
 /// What the two sides belong to, with the launches' sizes; `launch` finds a launch by its number.
-pub(crate) fn work<'a>(
+pub(crate) fn work(
     race: &log::Race,
     accesses: &[Access; 2],
-    launch: impl Fn(u64) -> Option<&'a log::Launch>,
+    launch: impl Fn(u64) -> Option<KernelLaunch>,
 ) -> Vec<Work> {
     let pairs = race.work.iter().zip(accesses);
     pairs
         .map(|(work, access)| Work {
             role: access.role,
-            kernel: work.launch.and_then(&launch).map(launched),
+            kernel: work.launch.and_then(&launch),
             call: access.is_call().then(|| access.ptx.text.clone()),
             stream: work.stream.clone(),
         })

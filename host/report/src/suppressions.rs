@@ -6,10 +6,11 @@ use std::ops::Range;
 use regex::Regex;
 use serde::Deserialize;
 use toml::Spanned;
+use toml::de::DeTable;
 use toml::value::Datetime;
 
 use crate::model::{Access, Race};
-use crate::names::{base, demangle, variable};
+use crate::names::{VARIABLE, base, demangle, variable};
 
 /// The kinds of lines that ThreadSanitizer knows besides `race:`; they say nothing of races on a device.
 const OTHERS: [&str; 5] = ["thread", "mutex", "signal", "deadlock", "called_from_lib"];
@@ -67,7 +68,7 @@ struct Keys {
     file: Option<Pattern>,
     allocation: Option<Pattern>,
     reason: Option<String>,
-    expires: Option<Datetime>,
+    expires: Option<toml::Value>,
     orders: Option<String>,
     instead: Option<String>,
 }
@@ -258,9 +259,14 @@ fn toml(text: &str) -> Result<Vec<Entry>, Wrong> {
         before.matches('\n').count() + 1
     };
     let file: File = toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(1, |span| line(&span));
-        let what = error.message().replace('\n', ", ");
-        Wrong { line: at, what }
+        let span = error.span().unwrap_or_default();
+        let there = text.get(span.clone()).unwrap_or_default();
+        let is_toml = DeTable::parse(text).is_ok();
+        let what = remedied(error.message(), there, is_toml);
+        Wrong {
+            line: line(&span),
+            what,
+        }
     })?;
     let entry = |spanned: Spanned<Keys>| {
         let at = line(&spanned.span());
@@ -281,30 +287,63 @@ fn toml(text: &str) -> Result<Vec<Entry>, Wrong> {
                 "the reason is missing; add `reason = \"why the race does not count\"`",
             ));
         }
-        let expires = match &keys.expires {
-            None => None,
-            Some(Datetime {
-                date: Some(date),
-                time: None,
-                ..
-            }) => Some(date.to_string()),
-            Some(_) => {
-                return Err(wrong(
-                    "`expires` is no date; write one such as `expires = 2027-03-01`",
-                ));
-            }
-        };
+        let expires = keys.expires.as_ref().map(|value| {
+            date(value).ok_or_else(|| {
+                wrong("`expires` is no date; write one such as `expires = 2027-03-01`")
+            })
+        });
         Ok(Entry {
             line: at,
             what,
             reason,
-            expires,
+            expires: expires.transpose()?,
             orders: keys.orders.clone(),
             instead: keys.instead.clone(),
             fits: Fits::Keys(Box::new(keys)),
         })
     };
     file.suppress.into_iter().map(entry).collect()
+}
+
+/// What TOML says of a text that is none, or of an entry that has another shape, with what to write; `there` is where.
+fn remedied(message: &str, there: &str, is_toml: bool) -> String {
+    if message.starts_with("unknown field") {
+        return format!(
+            "unknown key `{there}`; keys are id, rule, kernel, function, file, allocation, reason and expires, \
+             behind a line `[[suppress]]`"
+        );
+    }
+    if message.contains("expected a sequence") {
+        return "write `[[suppress]]`, with two brackets on each side, before each entry"
+            .to_owned();
+    }
+    if message.starts_with("invalid type") {
+        return format!("`{there}` is no text; put it into quotation marks");
+    }
+    let message = message.replace('\n', ", ");
+    match is_toml {
+        true => message,
+        false => format!(
+            "neither TOML ({message}) nor a line such as `race:PATTERN`; put texts into quotation marks"
+        ),
+    }
+}
+
+/// The day that a value names, as a date or as a text.
+fn date(value: &toml::Value) -> Option<String> {
+    let stamp = match value {
+        toml::Value::Datetime(stamp) => *stamp,
+        toml::Value::String(text) => text.parse().ok()?,
+        _ => return None,
+    };
+    match stamp {
+        Datetime {
+            date: Some(date),
+            time: None,
+            ..
+        } => Some(date.to_string()),
+        _ => None,
+    }
 }
 
 impl Keys {
@@ -337,7 +376,7 @@ impl Keys {
             })
             && self.allocation.as_ref().is_none_or(|pattern| {
                 let made = view.allocation.as_deref();
-                made.is_some_and(|made| match made.strip_prefix("variable ") {
+                made.is_some_and(|made| match made.strip_prefix(VARIABLE) {
                     Some(name) => {
                         let names = [name.to_owned(), demangle(name), variable(name)];
                         names.iter().any(|name| pattern.fits(name))
@@ -614,7 +653,7 @@ pub(crate) mod tests {
             (
                 "[[suppress]]\nreason = 'x'\nrules = 'x'",
                 3,
-                "unknown field `rules`, expected",
+                "unknown key `rules`; keys are id,",
             ),
             (
                 "[[suppress]]\nreason = 'x'\nrule = 're:('",
@@ -624,9 +663,19 @@ pub(crate) mod tests {
             (
                 "[[suppress]]\nreason = 'x'\nrule = 1",
                 3,
-                "expected a string",
+                "`1` is no text; put it into quotation marks",
             ),
-            ("[[suppress]]\nreason = 'x'\nrule = CR001", 3, ""),
+            (
+                "[[suppress]]\nreason = 'x'\nrule = CR001",
+                3,
+                "put texts into quotation marks",
+            ),
+            (
+                "[suppress]\nreason = 'x'\nrule = 'x'",
+                1,
+                "write `[[suppress]]`, with two brackets",
+            ),
+            ("race bump", 1, "nor a line such as `race:PATTERN`"),
             (
                 "[[suppress]]\nreason = 'x'\nrule = 'x'\nexpires = 2027-03-01T00:00:00Z",
                 1,
@@ -634,13 +683,13 @@ pub(crate) mod tests {
             ),
             (
                 "[[suppress]]\nreason = 'x'\nrule = 'x'\nexpires = 'soon'",
-                4,
-                "TOML",
+                1,
+                "write one such as `expires = 2027-03-01`",
             ),
             (
                 "[[suppressions]]\nreason = 'x'",
                 1,
-                "unknown field `suppressions`, expected `suppress`",
+                "behind a line `[[suppress]]`",
             ),
             (
                 "[[suppress]]\nreason = 'x'\nrule = 'x'\norders = 'y'",

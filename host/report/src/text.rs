@@ -8,7 +8,7 @@ use textwrap::{WordSeparator, WordSplitter, WrapAlgorithm};
 use crate::coverage::{self, coverage, summary};
 use crate::excerpt;
 use crate::known;
-use crate::model::{Failure, Report, Suppression};
+use crate::model::{Failure, Level, Report, Suppression};
 use crate::rules::RuleId;
 use crate::source::Sources;
 use crate::words::{counted, number};
@@ -30,6 +30,15 @@ pub struct Style {
     pub quiet: bool,
     /// Races that the baseline has are only counted.
     pub new_only: bool,
+    /// Warnings are only counted.
+    pub errors_only: bool,
+}
+
+impl Style {
+    /// Whether races of a level are shown.
+    pub(crate) fn shows(self, level: Level) -> bool {
+        level == Level::Error || !self.errors_only
+    }
 }
 
 /// The whole report, ending in a newline.
@@ -38,6 +47,7 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     let shown = style.print_limit.unwrap_or(usize::MAX);
     let told = || {
         let races = report.races.iter();
+        let races = races.filter(|race| style.shows(race.level));
         races.filter(|race| race.counts() || race.is_in_baseline() && !style.new_only)
     };
     for race in told().take(shown) {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use report::names::VARIABLE;
 use rewrite::Pointers;
 use serde::{Deserialize, Serialize};
 use shadow::layout::UNWRITTEN_WORDS;
@@ -15,9 +16,6 @@ pub struct Allocations {
     live: BTreeMap<u64, Allocation>,
     made: u64,
 }
-
-/// What has made the memory of a module's variable, before its name.
-pub const VARIABLE: &str = "variable ";
 
 /// What has made memory that the driver has told of, and no call that was seen.
 const FOUND: &str = "a call that was not seen";

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use driver::Device;
 use ptx::Parsed;
+use report::names::VARIABLE;
 use report::replay::Step;
 use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::rule;
 
-use crate::allocations::{Allocations, VARIABLE};
+use crate::allocations::Allocations;
 use crate::choice::Chooser;
 use crate::code::{Code, FIRST_SITE};
 use crate::findings::Findings;
@@ -584,6 +585,9 @@ impl Checker {
             self.started = true;
             self.write(Event::Start {
                 pid: std::process::id(),
+                argv: std::env::args_os()
+                    .map(|word| word.to_string_lossy().into_owned())
+                    .collect(),
                 device: device.name(),
                 seed: self.options.seed,
                 checking: self.options.check,

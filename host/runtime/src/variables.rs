@@ -4,10 +4,9 @@
 mod debug_info;
 
 use ptx::ast::{Module, Statement, Variable};
-use report::names::variable;
+use report::names::{VARIABLE, variable};
 
 use self::debug_info::DebugInfo;
-use crate::allocations::VARIABLE;
 use crate::log::{Allocation, Space};
 
 /// A variable in the shared memory of a CTA.

@@ -1,7 +1,9 @@
 //! The command line: one row per flag.
 
 use std::ffi::{OsStr, OsString};
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -87,17 +89,20 @@ pub(crate) struct RunArgs {
     /// Where kernels run
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
     pub(crate) device: DeviceChoice,
+    /// The same as --device gpu
+    #[arg(long, conflicts_with = "device")]
+    pub(crate) require_gpu: bool,
     /// Schedule of the simulated device: 0 is round robin, anything else a random one
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_parser = number::<u64>, value_name = "N")]
     pub(crate) seed: u64,
     /// Run the program under N schedules, with seeds counted up from --seed, and merge the reports
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = up_to::<100_000>)]
     pub(crate) schedules: u32,
     /// Run blocks of a launch on up to N threads, on the simulated device, where their order means
     /// nothing: in --mode fast, with --as-gpu or --check off, in kernels without atomics that return
     /// a value, flags, clocks or printf. Results depend on N where they race only; which of several
     /// racing threads a report names, and how often, may then differ from run to run
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = up_to::<256>)]
     pub(crate) sim_threads: u32,
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
@@ -165,8 +170,11 @@ pub(crate) struct RunArgs {
     #[arg(long, alias = "allow-unknown", conflicts_with_all = ["strict", "require_coverage"])]
     pub(crate) allow_incomplete: bool,
     /// Exit code when races are found
-    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
+    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = number::<u8>)]
     pub(crate) error_exitcode: u8,
+    /// Which exit code wins when there are races and the program has failed too
+    #[arg(long, value_enum, default_value_t = ExitPolicy::RacesFirst)]
+    pub(crate) exit_policy: ExitPolicy,
     /// The exit code of races is for errors (certain races), for warnings too, or for nothing
     #[arg(long, value_enum, default_value_t = FailOn::Error)]
     pub(crate) fail_on: FailOn,
@@ -179,6 +187,9 @@ pub(crate) struct RunArgs {
     /// Do not show the progress of launches [default: shown on a terminal, unless --quiet]
     #[arg(long, overrides_with = "progress")]
     pub(crate) no_progress: bool,
+    /// For command lines of compute-sanitizer: this tool is its `racecheck`
+    #[arg(long, hide = true, value_parser = tool, value_name = "TOOL")]
+    pub(crate) tool: Option<String>,
     /// Set by `verify`
     #[arg(skip)]
     pub(crate) verify: Option<Verify>,
@@ -199,6 +210,16 @@ pub(crate) struct RunArgs {
     /// The program and its arguments, or a .ptx file
     #[arg(required = true, trailing_var_arg = true, value_name = "APP")]
     pub(crate) app: Vec<OsString>,
+}
+
+impl RunArgs {
+    /// Where kernels run, by either option.
+    pub(crate) fn device(&self) -> DeviceChoice {
+        match self.require_gpu {
+            true => DeviceChoice::Gpu,
+            false => self.device,
+        }
+    }
 }
 
 /// `verify`
@@ -270,10 +291,10 @@ pub(crate) struct ChoiceArgs {
     #[arg(long, value_name = "RANGE")]
     pub(crate) nvtx_exclude: Vec<RangePattern>,
     /// Check no launches before N launches of these kernels
-    #[arg(short = 's', long, default_value_t = 0, value_name = "N")]
+    #[arg(short = 's', long, default_value_t = 0, value_parser = number::<u64>, value_name = "N")]
     pub(crate) launch_skip: u64,
     /// Check at most N launches
-    #[arg(short = 'c', long, value_name = "N")]
+    #[arg(short = 'c', long, value_parser = number::<u64>, value_name = "N")]
     pub(crate) launch_count: Option<u64>,
     /// Check one of N launches, beginning with the first
     #[arg(long, value_parser = parse_share, default_value = "1/1", value_name = "1/N")]
@@ -314,7 +335,7 @@ pub(crate) enum SpaceChoice {
 /// Where reports go, and how they look.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// text, json, jsonl (lines, those of races as they are found), sarif, junit, github, markdown or html, with :FILE to write it there (%p, %h, %q{NAME} and %% as in --log-file); repeatable
+    /// text, json, jsonl (lines, those of races as they are found), sarif, junit, github, markdown, html, sanitizer (as compute-sanitizer's racecheck) or prometheus, with :FILE to write it there (%p, %h, %q{NAME} and %% as in --log-file); repeatable
     /// [default: text, and github in a job of GitHub Actions]
     #[arg(long, value_parser = Wanted::parse, value_name = "FORMAT[:FILE]")]
     pub(crate) format: Vec<Wanted>,
@@ -327,14 +348,20 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Print at most N races
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = number::<usize>, value_name = "N")]
     pub(crate) print_limit: Option<usize>,
+    /// Print races of this level and worse only, in the formats text and sanitizer; the others count all the same
+    #[arg(long, value_enum, default_value_t = PrintLevel::Warning)]
+    pub(crate) print_level: PrintLevel,
     /// Look for source files below this folder too; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) source_root: Vec<PathBuf>,
     /// Print only races that the baseline does not have
     #[arg(long)]
     pub(crate) new_only: bool,
+    /// Write counts for Prometheus here: the same as --format prometheus:FILE beside the other formats
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics_file: Option<PathBuf>,
     /// Colours in the report
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
@@ -352,7 +379,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     /// Exit code when a report has races
-    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
+    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = number::<u8>)]
     pub(crate) error_exitcode: u8,
     /// Exit with the code of races for errors, for warnings too, or never [default: as the runs, but `error` for `never`]
     #[arg(long, value_enum)]
@@ -384,7 +411,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
     /// Exit code when the race is seen again
-    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = clap::value_parser!(u8))]
+    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = number::<u8>)]
     pub(crate) error_exitcode: u8,
 }
 
@@ -519,7 +546,7 @@ pub(crate) struct KernelArgs {
     #[arg(long, value_parser = dimensions, value_name = "X[,Y,Z]")]
     pub(crate) block: Option<[u32; 3]>,
     /// Dynamic shared memory in bytes
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_parser = number::<u32>, value_name = "BYTES")]
     pub(crate) shared: Option<u32>,
     /// Keep all blocks resident at once
     #[arg(long)]
@@ -528,7 +555,7 @@ pub(crate) struct KernelArgs {
     #[arg(long, value_parser = ArgSpec::parse, value_name = "SPEC")]
     pub(crate) arg: Vec<ArgSpec>,
     /// Print this buffer argument afterwards, counted from 0; repeatable
-    #[arg(long, value_name = "ARG")]
+    #[arg(long, value_parser = number::<usize>, value_name = "ARG")]
     pub(crate) dump: Vec<usize>,
 }
 
@@ -617,6 +644,24 @@ pub(crate) enum FailOn {
     Error,
     Warning,
     Never,
+}
+
+/// `--exit-policy`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExitPolicy {
+    /// That of races
+    RacesFirst,
+    /// The program's own
+    AppFirst,
+}
+
+/// `--print-level`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrintLevel {
+    Error,
+    /// All
+    #[value(alias = "warn", alias = "info")]
+    Warning,
 }
 
 /// `--color`
@@ -745,7 +790,39 @@ fn size(text: &str) -> Result<u64, String> {
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse();
     let share = number.ok().filter(|share| (0.0..=100.0).contains(share));
-    share.ok_or_else(|| format!("`{text}` is not a share of 0 to 100 percent, such as 95%"))
+    match share {
+        Some(share) if share > 0.0 && share <= 1.0 && !text.ends_with('%') => Err(format!(
+            "`{text}` may be meant as {}% or as {share}%: write the percent sign",
+            share * 100.0
+        )),
+        Some(share) => Ok(share),
+        None => Err(format!(
+            "`{text}` is not a share of 0 to 100 percent, such as 95%"
+        )),
+    }
+}
+
+/// Reads a whole number.
+fn number<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|error: ParseIntError| match error.kind() {
+            IntErrorKind::PosOverflow => "the number is too large".to_owned(),
+            _ => format!("`{text}` is not a whole number such as 3"),
+        })
+}
+
+/// Reads a whole number from 1 to `MOST`.
+fn up_to<const MOST: u32>(text: &str) -> Result<u32, String> {
+    let found = text.parse().ok().filter(|n| (1..=MOST).contains(n));
+    found.ok_or_else(|| format!("`{text}` is not a whole number from 1 to {MOST}"))
+}
+
+/// Reads a tool of compute-sanitizer.
+fn tool(text: &str) -> Result<String, String> {
+    match text {
+        "racecheck" => Ok(text.to_owned()),
+        _ => Err("cudarun-check is what compute-sanitizer's `racecheck` is; its other tools are not here".to_owned()),
+    }
 }
 
 /// Reads `X`, `X,Y` or `X,Y,Z`.
@@ -820,6 +897,25 @@ mod tests {
         assert_eq!(dimensions("4"), Ok([4, 1, 1]));
         for bad in ["", "0", "1,2,3,4", "1,,2", "-1"] {
             assert!(dimensions(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares_and_numbers() {
+        assert_eq!(percent("95"), Ok(95.0));
+        assert_eq!(percent("0.95%"), Ok(0.95));
+        assert_eq!(percent("0"), Ok(0.0));
+        let said = percent("0.95").unwrap_err();
+        assert!(said.contains("95% or as 0.95%"), "{said}");
+        for bad in ["", "x", "101", "-1", "1"] {
+            assert!(percent(bad).is_err(), "{bad}");
+        }
+        assert_eq!((number::<u8>("7"), up_to::<9>("9")), (Ok(7), Ok(9)));
+        for bad in ["", "x", "-1", "256", "1.5"] {
+            assert!(
+                number::<u8>(bad).is_err() && up_to::<9>(bad).is_err(),
+                "{bad}"
+            );
         }
     }
 }

@@ -26,6 +26,7 @@ mod program;
 mod replay;
 mod rewrite;
 mod run;
+mod sanitizer;
 mod saved;
 mod settings;
 mod shell;
@@ -45,6 +46,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(Wrong::Settings(stop)) => return said(stop),
         Err(Wrong::Usage(error)) if error.use_stderr() => {
+            if let Some(stop) = sanitizer::instead(&error) {
+                return said(stop);
+            }
             // Nobody left to tell when it is closed.
             drop(error.print());
             return ExitCode::from(exit::USAGE);

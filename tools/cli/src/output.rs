@@ -12,7 +12,7 @@ use report::text::Style;
 
 use report::escape::printable;
 
-use crate::args::{Color, OutputArgs};
+use crate::args::{Color, OutputArgs, PrintLevel};
 use crate::console;
 use crate::exit::{INTERNAL, Stop, USAGE};
 
@@ -100,6 +100,9 @@ impl Outputs {
             };
             all.push((wanted.format, target));
         }
+        if let Some(path) = args.metrics_file.as_deref().map(expand).transpose()? {
+            all.push((Format::Prometheus, Target::open(&path)?));
+        }
         if let Some(path) = args.save.as_deref().map(expand).transpose()? {
             all.push((Format::Json, Target::open(&path)?));
         }
@@ -116,6 +119,7 @@ impl Outputs {
                 print_limit: args.print_limit,
                 quiet: args.quiet,
                 new_only: args.new_only,
+                errors_only: args.print_level == PrintLevel::Error,
             },
             color: args.color,
         })
@@ -187,7 +191,11 @@ impl Outputs {
                 }
             };
             let what = match format {
-                Format::Text | Format::Github | Format::Markdown => printable(&what, color),
+                Format::Text
+                | Format::Github
+                | Format::Markdown
+                | Format::Sanitizer
+                | Format::Prometheus => printable(&what, color),
                 // They have escapes of their own.
                 Format::Json | Format::Jsonl | Format::Sarif | Format::Junit | Format::Html => {
                     what.into()
@@ -205,7 +213,7 @@ impl Outputs {
 
 /// Whether people read the format where it is on a stream.
 const fn is_for_people(format: Format) -> bool {
-    matches!(format, Format::Text | Format::Github)
+    matches!(format, Format::Text | Format::Github | Format::Sanitizer)
 }
 
 /// Columns of the terminal: what the user says, as for other commands, or what the terminal does.
@@ -235,8 +243,8 @@ impl Target {
             return Ok(Self::Stream(Stream::Output));
         }
         // What earlier commands of a step have written into its summary stays.
-        let summary = std::env::var_os("GITHUB_STEP_SUMMARY");
-        let adds = summary.is_some_and(|summary| summary == path.as_os_str());
+        let summary = std::env::var_os("GITHUB_STEP_SUMMARY").map(PathBuf::from);
+        let adds = summary.is_some_and(|summary| is_same_file(&summary, path));
         let file = match adds {
             true => File::options().append(true).create(true).open(path),
             false => return Ok(Self::File(path.to_owned(), create(path)?)),
@@ -267,7 +275,8 @@ fn one_document(all: &[(Format, Target)], stream: Stream) -> Result<(), Stop> {
         Target::Stream(_) | Target::File(..) => None,
     });
     let here: Vec<Format> = here.collect();
-    if here.len() < 2 || here.iter().copied().all(is_for_people) {
+    let annotated = |format| matches!(format, Format::Text | Format::Github);
+    if here.len() < 2 || here.iter().copied().all(annotated) {
         return Ok(());
     }
     let stream = match stream {
@@ -302,6 +311,12 @@ pub(crate) fn create(path: &Path) -> Result<File, Stop> {
         file.set_len(0).map_err(failed)?;
     }
     Ok(file)
+}
+
+/// Whether two paths name one file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize();
+    one == other || whole(one).is_ok_and(|one| whole(other).is_ok_and(|other| one == other))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Stop {

@@ -186,8 +186,11 @@ fn replay(
             fingerprint: saved.fingerprint.clone(),
             kernel: KernelLaunch {
                 recorded: saved.kernel.recorded.clone(),
+                // The process that replays it is none of the run's.
+                process: None,
                 ..now.kernel
             },
+            processes: Vec::new(),
             ..now
         },
         faithful: differences.is_empty(),

@@ -17,7 +17,9 @@ use crate::kernel;
 #[derive(Serialize)]
 struct Mapped<'a> {
     id: u32,
+    /// Mangled.
     function: &'a str,
+    demangled: String,
     line: u32,
     instruction: &'a str,
     bytes: u32,
@@ -80,6 +82,7 @@ fn mapped(site: &Site) -> Mapped<'_> {
     Mapped {
         id: site.id,
         function: &site.function,
+        demangled: demangle(&site.function),
         line: site.ptx_line,
         instruction: &site.text,
         bytes: site.bytes,

@@ -13,8 +13,8 @@ use runtime::options::{Outside, Prove};
 use runtime::{Choice, Mode, Model, Options, ShadowSize, Show, progress};
 
 use crate::args::{
-    ChoiceArgs, DeviceChoice, FailOn, ModeChoice, ModelChoice, NoPtx, OutsideChoice, ProveChoice,
-    RunArgs, Switch, is_ptx,
+    ChoiceArgs, DeviceChoice, ExitPolicy, FailOn, ModeChoice, ModelChoice, NoPtx, OutsideChoice,
+    ProveChoice, RunArgs, Switch, is_ptx,
 };
 use crate::console;
 use crate::device::Device;
@@ -115,7 +115,12 @@ impl Targets {
 fn may_take(args: &RunArgs) -> Result<(), Stop> {
     let app = args.app[0].to_string_lossy();
     let wrong = match (is_ptx(&args.app[0]), args.kernel.given(), &args.app[1..]) {
-        (false, Some(flag), _) => format!("{flag} is for a .ptx file, and {app} is none"),
+        (false, Some(flag), _) => {
+            let file = args.settings.as_ref();
+            let file = file.map(|path| format!("; look into {} too", path.display()));
+            let file = file.unwrap_or_default();
+            format!("{flag} is for a .ptx file, and {app} is none{file}")
+        }
         (true, _, [extra, ..]) => {
             let extra = extra.to_string_lossy();
             format!("unexpected `{extra}` after the .ptx file")
@@ -184,7 +189,7 @@ fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
     let flag = simulated
         .iter()
         .find_map(|(given, flag)| given.then_some(*flag));
-    match (args.device, flag) {
+    match (args.device(), flag) {
         (DeviceChoice::Gpu, Some(flag)) => {
             let text = format!("{flag} is for the simulated device: use --device sim");
             Err(Stop::new(USAGE, text))
@@ -368,7 +373,7 @@ fn ran_program(args: &RunArgs, mut context: Context, targets: &mut Targets) -> R
 }
 
 fn ran_kernel(args: &RunArgs, context: Context, targets: &Targets) -> Result<Ran, Stop> {
-    if args.device == DeviceChoice::Gpu {
+    if args.device() == DeviceChoice::Gpu {
         let text = "--device gpu: a .ptx file runs on the simulated device; use --device sim";
         return Err(Stop::new(NO_DEVICE, text));
     }
@@ -500,8 +505,10 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
         FailOn::Never => (without_races(&report), 0),
         _ => (report.summary.outcome, args.error_exitcode),
     };
+    let app_first = args.exit_policy == ExitPolicy::AppFirst;
     let outcome = match outcome {
         Outcome::Incomplete if args.allow_incomplete => Outcome::Clean,
+        Outcome::Races if app_first && report.run.exit.code != Some(0) => Outcome::AppFailed,
         other => other,
     };
     let races = exit::of_run(outcome, &report.run, races);

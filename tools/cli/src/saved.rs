@@ -16,6 +16,11 @@ use crate::run::without_races;
 /// Shows the reports as one; the exit code is that of the worst.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
     let report = read_all(&args.runs)?;
+    let marked = |race: &Race| race.baseline.is_some();
+    if args.output.new_only && !report.races.is_empty() && !report.races.iter().any(marked) {
+        let text = "--new-only: none of these runs had a baseline; make them with `--baseline FILE --save RUN`, or compare two by `cudarun-check diff`";
+        return Err(Stop::new(USAGE, text));
+    }
     let mut outputs = Outputs::open(&args.output, Stream::Output)?;
     outputs.write(&report, &sources(&args.output.source_root))?;
     let outcome = match outcome(&report, args.fail_on) {

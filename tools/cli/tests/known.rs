@@ -325,7 +325,7 @@ fn files_of_suppressions_that_make_no_sense_stop_the_run() {
         ),
         (
             "[[suppress]]\nreason = \"x\"\nkernal = \"k\"\n",
-            "bad.toml:3: unknown field `kernal`",
+            "bad.toml:3: unknown key `kernal`",
         ),
         (
             "race:x\nrase:y\n",

@@ -20,6 +20,7 @@ mod place;
 mod progress;
 mod refuted;
 mod replay;
+mod sanitizer;
 mod settings;
 mod starts;
 mod streams;

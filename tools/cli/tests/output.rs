@@ -349,7 +349,7 @@ fn a_job_of_github_actions_gets_annotations() {
     std::fs::write(place.path("summary.md"), "before\n").unwrap();
     let summary = format!("markdown:{}", place.path("summary.md").display());
     job("true", &["--format", &summary]);
-    job("true", &["--format", &summary]);
+    job("true", &["--format", "markdown:./summary.md"]);
     let summary = std::fs::read_to_string(place.path("summary.md")).unwrap();
     assert!(summary.starts_with("before\n## cudarun-check"), "{summary}");
     assert_eq!(summary.matches("## cudarun-check").count(), 2);

@@ -1,9 +1,9 @@
 //! What was seen, and how far it was checked: modules, launches and their ends.
 
-use super::{Builder, Log, LogIndex};
+use super::{Builder, Log, LogIndex, host};
 use crate::executed::Executed;
 use crate::log::{self, Event};
-use crate::model::{Accesses, DeviceName, Incomplete, LostEvents, UncheckedFunction};
+use crate::model::{Accesses, DeviceName, Incomplete, LostEvents, Process, UncheckedFunction};
 use crate::names::{demangle, readable};
 use crate::verified;
 use crate::{failure, stray};
@@ -26,8 +26,18 @@ impl Builder<'_> {
         coverage.running.extend(log.running);
     }
 
-    pub(super) fn start(&mut self, pid: u32, device: &str) {
-        self.report.run.pids.push(pid);
+    pub(super) fn start(&mut self, pid: u32, argv: &[String], seed: u64) {
+        let run = &mut self.report.run;
+        run.pids.push(pid);
+        run.processes.push(Process {
+            pid,
+            host: host(),
+            seed,
+            argv: argv.to_vec(),
+        });
+    }
+
+    pub(super) fn device(&mut self, device: &str) {
         let devices = &mut self.report.run.devices;
         if !devices.iter().any(|known| known.name == device) {
             let index = devices.len() as u32;

@@ -194,9 +194,9 @@ fn allocation(of: &Allocation, race: &Race) -> Markup {
     let width = race.accesses.iter().map(|access| access.width).max();
     let share = |bytes: u64| bytes as f64 / of.size.max(1) as f64 * 400.0;
     let (at, wide) = (share(of.offset), share(width.unwrap_or(1).max(1).into()));
-    let whole = match of.api.strip_prefix("variable ") {
-        Some(name) => format!("variable {}", names::demangle(name)),
-        None => format!("allocation #{}", of.id),
+    let whole = match of.api.starts_with(names::VARIABLE) {
+        true => of.api.clone(),
+        false => format!("allocation #{}", of.id),
     };
     let element = { race.address.element.as_ref() }.map(|of| format!("{of}: "));
     let label = format!(

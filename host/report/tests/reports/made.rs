@@ -104,6 +104,7 @@ pub(crate) fn log(seed: Option<u64>, races: Vec<Event>) -> Log {
     let mut events = vec![
         Event::Start {
             pid: 41,
+            argv: vec!["./app".into()],
             device: "simulated sm_90".into(),
             seed,
             checking: true,

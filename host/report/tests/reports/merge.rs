@@ -251,3 +251,54 @@ fn a_pair_that_counts_is_not_hidden_in_what_is_known() {
         }
     }
 }
+
+/// A process with the given number and program that has a race.
+fn process(pid: u32, program: &str, seed: Option<u64>, races: Vec<Event>) -> Log {
+    let mut log = log(seed, races);
+    if let Some(Event::Start { pid: of, argv, .. }) = log.events.first_mut() {
+        (*of, *argv) = (pid, vec![program.to_owned(), "-n".to_owned()]);
+    }
+    log
+}
+
+#[test]
+fn races_name_their_processes_where_there_are_several() {
+    let (_folder, sources) = sources();
+    let racy = || vec![race(1, 1, 2, 4)];
+    let logs = [
+        process(7, "./quiet", None, Vec::new()),
+        process(8, "./one", None, racy()),
+        process(9, "./two", None, racy()),
+    ];
+    let report = Report::build(&logs, &context(), &sources);
+    assert_valid(&report);
+    let [found] = &report.races[..] else {
+        panic!("{report:?}")
+    };
+    assert_eq!(
+        (&found.processes[..], found.kernel.process),
+        (&[1, 2][..], Some(1))
+    );
+    let text = render(&report, &sources);
+    let named = "= process: 8 (./one -n), 9 (./two -n)";
+    assert!(text.contains(named), "{text}");
+    // The indices are those of the sum.
+    let other = Report::build(
+        &[process(3, "./three", None, racy())],
+        &Context::default(),
+        &sources,
+    );
+    let merged = Report::merge(vec![other, report]);
+    assert_valid(&merged);
+    let pids = |all: &[usize]| all.iter().map(|&of| merged.run.processes[of].pid).collect();
+    let pids: Vec<u32> = pids(&merged.races[0].processes);
+    assert_eq!(pids, [3, 8, 9]);
+}
+
+#[test]
+fn one_process_for_each_schedule_is_not_named() {
+    let (_folder, sources) = sources();
+    let logs = [None, Some(1)].map(|seed| process(7, "./one", seed, vec![race(1, 1, 2, 4)]));
+    let text = render(&Report::build(&logs, &context(), &sources), &sources);
+    assert!(!text.contains("= process: "), "{text}");
+}

@@ -253,12 +253,46 @@ fn warps_are_counted_by_the_formats_of_their_clocks() {
 #[test]
 fn reports_of_the_same_major_version_are_read() {
     let read = |text: &str| Report::from_json(text).map_err(|error| error.to_string());
-    let old = read(r#"{"schema_version": "1.0", "summary": {"races": 3}}"#).unwrap();
+    let old = read(
+        r#"{"schema_version": "1.0", "tool": {"name": "cudarun-check"}, "summary": {"races": 3}}"#,
+    )
+    .unwrap();
     assert_eq!((old.summary.races, old.races.len()), (3, 0));
     assert!(
         read(r#"{"schema_version": "0.9"}"#)
             .unwrap_err()
             .contains("\"0.9\"")
     );
+    let foreign = read(r#"{"schema_version": "1.0"}"#).unwrap_err();
+    assert!(foreign.contains("tool.name"), "{foreign}");
     assert!(read("{}").is_err() && read("[]").is_err() && read("").is_err());
+}
+
+#[test]
+fn the_schema_describes_every_field() {
+    fn walk(of: &serde_json::Value, place: &str, bare: &mut Vec<String>) {
+        let properties = of["properties"].as_object().into_iter().flatten();
+        for (name, property) in properties {
+            if property["description"].as_str().is_none_or(str::is_empty) {
+                bare.push(format!("{place}.{name}"));
+            }
+        }
+        let inner: Vec<(String, &serde_json::Value)> = match of {
+            serde_json::Value::Object(all) => { all.iter() }
+                .map(|(key, value)| (key.clone(), value))
+                .collect(),
+            serde_json::Value::Array(all) => { all.iter().enumerate() }
+                .map(|(n, value)| (n.to_string(), value))
+                .collect(),
+            _ => Vec::new(),
+        };
+        for (key, value) in inner {
+            walk(value, &format!("{place}.{key}"), bare);
+        }
+    }
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../docs/report.schema.json")).unwrap();
+    let mut bare = Vec::new();
+    walk(&schema, "", &mut bare);
+    assert!(bare.is_empty(), "{bare:#?}");
 }

@@ -1,0 +1,153 @@
+//! Options of compute-sanitizer that this command does not have, with what to do instead, for people who come from there.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::exit::{Stop, USAGE};
+
+/// Why such an option is not there, by the options (Compute Sanitizer's manual, "Command Line Options").
+const INSTEAD: &[(&[&str], &str)] = &[
+    (
+        &["read"],
+        "`cudarun-check report FILE` shows what --save has written",
+    ),
+    (
+        &["xml"],
+        "use --format with json, sarif or junit, and --log-file FILE",
+    ),
+    (
+        &["racecheck-report"],
+        "an entry is a pair of places, as with `analysis`, and counts its accesses; leave it out, and list single \
+         accesses with `cudarun-check replay --trace`",
+    ),
+    (
+        &["racecheck-detect-level"],
+        "use --fail-on and --print-level",
+    ),
+    (
+        &["racecheck-deadlock-timeout"],
+        "deadlocks are found without one; --timeout ends a run",
+    ),
+    (
+        &["launch-timeout"],
+        "use --timeout, which ends the run with its report",
+    ),
+    (
+        &["target-processes"],
+        "all processes are checked that the program starts; leave it out",
+    ),
+    (
+        &["target-processes-filter"],
+        "all processes are checked that the program starts; choose kernels with --kernel-name",
+    ),
+    (
+        &["demangle"],
+        "names are shown as they are in the source, and JSON has the mangled ones too; leave it out",
+    ),
+    (
+        &["num-callers-host", "num-callers-device", "show-backtrace"],
+        "reports have the launch's line on the host (with -g) and all inlined frames (with -lineinfo); leave it out",
+    ),
+    (
+        &["check-exit-code", "require-cuda-init"],
+        "the program's exit code comes through, and a run that checks nothing ends with 75; leave it out",
+    ),
+    (
+        &[
+            "racecheck-indirect-barrier-dependency",
+            "racecheck-memcpy-async",
+            "racecheck-num-workers",
+            "num-cuda-barriers",
+            "force-blocking-launches",
+            "force-synchronization-limit",
+            "destroy-on-device-error",
+            "print-session-details",
+            "save-session-details",
+            "prefix",
+            "language",
+            "strip-paths",
+            "nvtx",
+            "port",
+            "max-connections",
+            "kill",
+            "injection-path",
+            "injection-path32",
+            "preload-library",
+            "support-32bit",
+        ],
+        "nothing here needs it; leave it out",
+    ),
+    (
+        &[
+            "leak-check",
+            "padding",
+            "report-api-errors",
+            "check-api-memory-access",
+            "check-device-heap",
+            "check-warpgroup-mma",
+            "track-stream-ordered-races",
+            "track-unused-memory",
+            "initcheck-address-space",
+            "missing-barrier-init-is-fatal",
+            "coredump",
+            "generate-coredump",
+            "coredump-name",
+            "check-optix",
+            "check-optix-leaks",
+        ],
+        "it is for tools of compute-sanitizer other than racecheck",
+    ),
+];
+
+/// What to tell somebody who has used such an option, if that is what is wrong.
+pub(crate) fn instead(error: &clap::Error) -> Option<Stop> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let name = option.split('=').next().unwrap_or(option);
+    let name = name.strip_prefix("--")?;
+    let mut all = INSTEAD.iter();
+    let (_, instead) = all.find(|(options, _)| options.contains(&name))?;
+    let text = format!("--{name} is an option of compute-sanitizer: {instead}");
+    Some(Stop::new(USAGE, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::args::{self, Wrong};
+
+    fn said(words: &[&str]) -> Option<String> {
+        let words = ["cudarun-check"].iter().chain(words).map(OsString::from);
+        match args::parse(words) {
+            Err(Wrong::Usage(error)) => instead(&error).map(|stop| stop.message),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_from_there_have_an_answer() {
+        for words in [["--demangle", "full"], ["--xml", "./app"]] {
+            let text = said(&words).unwrap();
+            assert!(text.starts_with(words[0]), "{text}");
+        }
+        let text = said(&["--racecheck-report=all", "./app"]).unwrap();
+        assert!(text.contains("replay --trace"), "{text}");
+        assert_eq!(said(&["--no-such-option", "./app"]), None);
+    }
+
+    #[test]
+    fn none_of_them_is_an_option_here() {
+        let named: Vec<&str> = { INSTEAD.iter() }
+            .flat_map(|(of, _)| of.iter().copied())
+            .collect();
+        for name in named {
+            let text = said(&[&format!("--{name}=x"), "./app"]);
+            assert!(text.is_some(), "{name}");
+        }
+    }
+}
