@@ -70,7 +70,7 @@ fn place(access: &Access, sources: &[String]) -> Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use report::model::{FrameAt, Race, SCHEMA_VERSION};
+    use report::model::{FrameAt, Race, SCHEMA_VERSION, Tool};
 
     #[test]
     fn the_innermost_frames_of_the_program_make_an_unordered_pair() {
@@ -92,8 +92,13 @@ mod tests {
             ],
             ..Race::default()
         };
+        let tool = Tool {
+            name: "cudarun-check".to_owned(),
+            ..Tool::default()
+        };
         let report = Report {
             schema_version: SCHEMA_VERSION.to_owned(),
+            tool,
             races: vec![race],
             ..Report::default()
         };

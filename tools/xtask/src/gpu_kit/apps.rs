@@ -388,7 +388,7 @@ mod tests {
         let nvcc = "#!/bin/sh\nfor word; do case $was in -o) out=$word ;; esac; was=$word; done\n\
              printf '#!/bin/sh\\ncase $0 in *broken) exit 3 ;; esac\\n' >\"$out\"; chmod +x \"$out\"\n";
         let tool = "#!/bin/sh\nfor word; do case $word in json:*) report=${word#json:} ;; esac; done\n\
-             echo '{\"schema_version\": \"1.0\"}' >\"$report\"; exit 3\n";
+             echo '{\"schema_version\": \"1.0\", \"tool\": {\"name\": \"cudarun-check\"}}' >\"$report\"; exit 3\n";
         let kit = Kit::of(nvcc, tool, &["tests/apps/broken.cu", "tests/apps/sound.cu"]);
         let settings = kit.settings();
         for program in programs(&settings, "tests/apps").unwrap() {
@@ -408,7 +408,7 @@ mod tests {
         // Writes a report without races, where it is told how much of a GPU's memory it may have.
         let tool = "#!/bin/sh\nfor word; do case $word in json:*) report=${word#json:} ;; esac; done\n\
              case $* in *slow*) sleep 6 ;; esac\n\
-             case $* in *'--device gpu --shadow-mem '*) echo '{\"schema_version\": \"1.0\"}' >\"$report\" ;; esac\n";
+             case $* in *'--device gpu --shadow-mem '*) echo '{\"schema_version\": \"1.0\", \"tool\": {\"name\": \"cudarun-check\"}}' >\"$report\" ;; esac\n";
         let kit = Kit::of(NVCC, tool, &["tests/apps/quick.cu", "tests/apps/slow.cu"]);
         let settings = kit.settings();
         for program in programs(&settings, "tests/apps").unwrap() {
