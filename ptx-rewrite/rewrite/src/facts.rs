@@ -242,8 +242,8 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
                 }
                 facts.special.asynchronous = true;
                 facts.orders |= copy.mbarrier.is_some();
-                // A journal tells neither what adds up values nor what stores from registers.
-                facts.beyond_journal |= copy.reduces() || copy.from.is_none();
+                // A journal does not tell bulk copies that add up values.
+                facts.beyond_journal |= copy.reduces() && copy.from.is_some();
                 let puzzle = UnsupportedOperation {
                     count: 0,
                     line,

@@ -73,7 +73,7 @@ tally! {
     /// Racy bytes there.
     journal_racy: "racy bytes",
     /// Runs of kernels that should keep a journal and do not.
-    no_journal: "runs without one, because of calls through pointers or asynchronous stores",
+    no_journal: "runs without one, because of calls through pointers",
     /// Runs in which it does not tell the order of a store and an atomic.
     journal_unsure: "runs with something undecided",
     /// Racy bytes that the journal does not tell, but the run counts evictions or undecided conflicts.
