@@ -12,6 +12,7 @@ use crate::names::Bodies;
 use crate::pointers::{self, Pointers};
 use crate::proved::{Grouped, Skip};
 use crate::target::{self, Reach};
+use crate::through;
 
 /// How many of a kernel's release-capable instructions are told.
 const RELEASES_KEPT: usize = 8;
@@ -111,6 +112,8 @@ pub(crate) struct Plan {
     pub instrumented: BTreeMap<String, Granules>,
     /// Those of them that keep a journal.
     pub journaled: BTreeSet<String>,
+    /// Calls through pointers that pass the state, by the offsets of their bytes.
+    pub pointer_calls: BTreeSet<u32>,
     /// The loads of kernels that may need no check, by statement: their place in
     /// [`Pointers::loads`].
     pub unwritten: BTreeMap<String, BTreeMap<usize, usize>>,
@@ -172,9 +175,7 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
     let mut fixed: BTreeMap<&str, &str> = BTreeMap::new();
     for function in module.functions().filter(|f| !f.entry && f.body.is_some()) {
         let formals = || function.params.iter().chain(&function.returns);
-        let why = if graph.is_address_taken(&function.name) {
-            "its address is taken"
-        } else if aliased.contains(function.name.as_str()) {
+        let why = if aliased.contains(function.name.as_str()) {
             "it has an alias"
         } else if formals().any(|formal| formal.space == Space::Reg) {
             "its parameters are registers"
@@ -185,6 +186,19 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         };
         fixed.insert(&function.name, why);
     }
+    let why_not = |entry: &Function| refused.clone().or_else(|| no_room(module, entry));
+    // Nobody passes state below a kernel that is left alone.
+    let alone = { entries.iter() }.any(|entry| {
+        let mut reached = graph.reachable(&entry.name).into_iter();
+        why_not(entry).is_some() && reached.any(|name| calls_through_pointer(&graph, name))
+    });
+    let pointer_calls = through::calls(module, &graph, |name| fixed.contains_key(name));
+    match pointer_calls.filter(|_| !alone) {
+        Some(calls) => plan.pointer_calls = calls,
+        None => fixed
+            .extend({ graph.address_taken().iter() }.map(|name| (*name, "its address is taken"))),
+    }
+    let followed = !plan.pointer_calls.is_empty();
     let mut facts: BTreeMap<&str, Facts> = BTreeMap::new();
     for function in module.functions() {
         // The definition counts, wherever declarations stand.
@@ -200,14 +214,16 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         .filter(|f| f.body.is_some())
         .map(|f| f.name.as_str())
         .collect();
-    let why_not = |entry: &Function| refused.clone().or_else(|| no_room(module, entry));
 
     // Kernels that share a function share its granules: global, shared, and 0 there once shared
     // memory is known to be accessed, and once more when it is that of other CTAs.
     let mut granules: BTreeMap<&str, [u32; 4]> = BTreeMap::new();
     let mut groups: Vec<(&Function, BTreeSet<&str>)> = Vec::new();
     for entry in &entries {
-        let mut reached = graph.directly_reachable(&entry.name);
+        let mut reached = match followed {
+            true => graph.reachable(&entry.name),
+            false => graph.directly_reachable(&entry.name),
+        };
         reached.retain(|name| defined.contains(name) && !fixed.contains_key(name));
         for name in &reached {
             if let Some(facts) = facts.get(name) {
@@ -241,7 +257,7 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         let refused = refused.map(|entry| entry.name.as_str());
         let roots = fixed.keys().copied().chain(refused);
         let stateless = roots.flat_map(|name| graph.reachable(name)).collect();
-        plan.journaled = journaled(&graph, &facts, &groups, &stateless);
+        plan.journaled = journaled(&graph, &facts, &groups, &stateless, followed);
         let journaled = plan.journaled.iter();
         let journaled: Vec<&Facts> = journaled.filter_map(|name| facts.get(&**name)).collect();
         plan.journals_strong = journaled.iter().any(|facts| facts.strong);
@@ -249,20 +265,18 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         let most = in_turns.max().unwrap_or(0).clamp(4, 16);
         plan.piece_log2 = most.next_power_of_two().trailing_zeros();
     }
-    let through_pointer = |name: &str| {
-        let calls = graph.calls(name);
-        calls.is_some_and(|calls| !calls.indirect.is_empty())
-    };
     let deep: BTreeSet<&str> = module
         .functions()
         .filter(|f| f.body.is_some())
         // Nobody calls a kernel.
-        .filter(|f| through_pointer(&f.name) || !f.entry && graph.is_recursive(&f.name))
+        .filter(|f| {
+            calls_through_pointer(&graph, &f.name) || !f.entry && graph.is_recursive(&f.name)
+        })
         .map(|f| f.name.as_str())
         .collect();
     for (entry, reached) in &groups {
         let journaled = plan.journaled.contains(entry.name.as_str());
-        let mut info = kernel(&graph, &facts, entry, config, journaled, reached, &fixed);
+        let mut info = kernel(&graph, &facts, entry, config, &plan, reached, &fixed);
         info.journaled = journaled;
         info.stack_unknown = !graph.reachable(&entry.name).is_disjoint(&deep);
         info.why_not = why_not(entry);
@@ -317,6 +331,12 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
     plan
 }
 
+/// Whether a function calls others through pointers.
+fn calls_through_pointer(graph: &CallGraph<'_>, name: &str) -> bool {
+    let calls = graph.calls(name);
+    calls.is_some_and(|calls| !calls.indirect.is_empty())
+}
+
 /// The functions that keep a journal: those of kernels whose order the cells do not follow, and
 /// of kernels that share functions with these, unless one of them does what no journal tells, or can
 /// reach a function that may run without a journal's state.
@@ -325,6 +345,7 @@ fn journaled(
     facts: &BTreeMap<&str, Facts>,
     groups: &[(&Function, BTreeSet<&str>)],
     stateless: &BTreeSet<&str>,
+    followed: bool,
 ) -> BTreeSet<String> {
     let mut connected: Vec<BTreeSet<&str>> = Vec::new();
     for (_, reached) in groups {
@@ -343,8 +364,7 @@ fn journaled(
         let mut special = Special::default();
         let mut releases = false;
         for name in functions {
-            let calls = graph.calls(name);
-            if calls.is_some_and(|calls| !calls.indirect.is_empty()) {
+            if !followed && calls_through_pointer(graph, name) {
                 return false;
             }
             let called = graph.reachable(name);
@@ -415,7 +435,7 @@ fn kernel(
     facts: &BTreeMap<&str, Facts>,
     entry: &Function,
     config: &Config,
-    journaled: bool,
+    plan: &Plan,
     reached: &BTreeSet<&str>,
     fixed: &BTreeMap<&str, &str>,
 ) -> KernelInfo {
@@ -426,6 +446,7 @@ fn kernel(
     };
     let mut releases = Vec::new();
     let mut uncounted = false;
+    let journaled = plan.journaled.contains(entry.name.as_str());
     let mut special = Special::default();
     let mut puzzles: BTreeMap<&str, UnsupportedOperation> = BTreeMap::new();
     // Orders count wherever control can go; checks only where we can follow.
@@ -467,10 +488,7 @@ fn kernel(
             known.count += puzzle.count;
             known.line = known.line.min(puzzle.line);
         }
-        if graph
-            .calls(name)
-            .is_some_and(|calls| !calls.indirect.is_empty())
-        {
+        if plan.pointer_calls.is_empty() && calls_through_pointer(graph, name) {
             uncounted = true;
             releases.push(format!("a call through a pointer in {name}"));
         }

@@ -8,6 +8,7 @@ use std::mem::offset_of;
 
 use device::LAUNCH_PARAM;
 use ptx::ast::{Function, Instruction, Module, Operand};
+use ptx::isa;
 use ptx::lexer::{self, Kind};
 use shadow::layout::LaunchBlock;
 
@@ -36,13 +37,10 @@ pub(crate) fn no_launch() -> String {
     )
 }
 
-/// Whether this is a direct call of a function that takes the state.
+/// Whether this is a call of a function that takes the state, by name or through a pointer.
 pub(crate) fn checked_callee(plan: &Plan, instruction: &Instruction) -> bool {
-    instruction.opcode == "call"
-        && instruction.operands.iter().any(|operand| match operand {
-            Operand::Name { name, .. } => plan.instrumented.contains_key(name.as_str()),
-            _ => false,
-        })
+    let named = || isa::callee(instruction).is_some_and(|of| plan.instrumented.contains_key(of));
+    plan.pointer_calls.contains(&instruction.span.start) || named()
 }
 
 /// Makes an unchecked function call checked ones with a launch block that covers nothing; false if
@@ -107,23 +105,26 @@ pub(crate) fn pass_state(
             "\n.param .b64 {launch};\n.param .b64 {state};\nst.param.b64 [{launch}], %crc_launch;\nst.param.b64 [{state}], %crc_state;\n"
         ),
     );
-    // The name stands between the optional results and the optional arguments.
-    let arguments = match instruction.operands.last() {
-        Some(Operand::Paren(arguments)) if instruction.operands.len() > 1 => Some(arguments),
-        _ => None,
-    };
-    let (place, added) = match arguments {
-        Some(arguments) => {
+    // `call (results), name, (arguments), prototype;` where brackets and prototype may be missing.
+    let is_name = |operand: &&Operand| matches!(operand, Operand::Name { .. });
+    let operands = &instruction.operands;
+    let name = operands.iter().position(|of| is_name(&of));
+    let behind = name.map_or(&[][..], |name| &operands[name + 1..]);
+    let (place, added) = match behind {
+        [Operand::Paren(arguments), ..] => {
             let comma = if arguments.is_empty() { "" } else { ", " };
             (
                 last(text, Kind::CloseParen),
                 format!("{comma}{launch}, {state}"),
             )
         }
-        None => (
-            last(text, Kind::Semicolon),
-            format!(", ({launch}, {state})"),
-        ),
+        _ => {
+            let end = match behind {
+                [] => Kind::Semicolon,
+                _ => Kind::Comma,
+            };
+            (last(text, end), format!(", ({launch}, {state})"))
+        }
     };
     if let Some(place) = place {
         edits.insert(instruction.span.start + place, added);

@@ -39,6 +39,7 @@ pub mod proved;
 mod site;
 pub mod stats;
 mod target;
+mod through;
 
 use ptx::ast::{Diagnostic, Item, Module};
 
@@ -106,6 +107,9 @@ pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) ->
     let mut inserted = false;
     for function in module.functions() {
         let names = bodies.of(function);
+        if let (Some(body), false) = (&function.body, plan.pointer_calls.is_empty()) {
+            through::extend_prototypes(module, body, &mut edits);
+        }
         inserted |= function::rewrite(
             function,
             names,

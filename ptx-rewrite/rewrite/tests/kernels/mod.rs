@@ -497,7 +497,14 @@ fn a_journal_is_lost_by_those_alone_who_reach_what_keeps_none() {
     // A kernel that calls through a pointer, and the function that it may call.
     let taken = function("taken", "st.global.u32 [%a], %v;");
     let beside = format!("{taken}{plain}{}", entry("calls", pointer));
-    assert_eq!(journaled(&beside), ["plain"]);
+    assert_eq!(journaled(&beside), ["plain", "calls"]);
+    // A pointer may come from there, or go there.
+    let elsewhere = ".extern .func elsewhere ();\n";
+    assert_eq!(journaled(&format!("{elsewhere}{beside}")), ["plain"]);
+    // Nobody passes state below a kernel without room for the hidden parameter.
+    let without_room =
+        format!(".entry large(.param .align 8 .b8 a[4096]) {{ {registers} {pointer} ret; }}\n");
+    assert_eq!(journaled(&format!("{beside}{without_room}")), ["plain"]);
     // A function that both the pointer's target and another kernel call.
     let shared = function("shared", "st.global.u32 [%a], %v;");
     let calls_shared = function("taken", "call shared;");
@@ -506,7 +513,8 @@ fn a_journal_is_lost_by_those_alone_who_reach_what_keeps_none() {
         entry("calls", pointer),
         entry("shares", "call shared;")
     );
-    assert_eq!(journaled(&both), ["plain"]);
+    assert_eq!(journaled(&both), ["plain", "calls", "shares"]);
+    assert_eq!(journaled(&format!("{elsewhere}{both}")), ["plain"]);
     // A kernel that has no room for the hidden parameter, and one that calls the same function.
     let full = format!(
         "{shared}{plain}.entry full(.param .align 8 .b8 a[4096]) {{ {registers} {fence} call shared; ret; }}\n{}",

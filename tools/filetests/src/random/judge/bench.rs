@@ -30,8 +30,6 @@ pub(super) struct Bench {
     variables: BTreeMap<String, u64>,
     /// The kernel's own text.
     module: Arc<Module>,
-    /// Accesses may be unchecked: the kernel calls through pointers, or stores asynchronously.
-    lenient: bool,
 }
 
 /// What came of one run.
@@ -50,7 +48,7 @@ pub(super) struct Run {
     /// Where the module's variables lie.
     pub(super) variables: BTreeMap<String, u64>,
     pub(super) module: Arc<Module>,
-    /// Cells are not asked about functions that are called through pointers.
+    /// Shared memory is not checked, so that cells are not asked.
     pub(super) unchecked: bool,
 }
 
@@ -118,7 +116,6 @@ impl Bench {
             launch,
             variables,
             module,
-            lenient: kernel.points() || kernel.sends(),
         })
     }
 
@@ -165,12 +162,8 @@ impl Bench {
                     lines.extend(module.sites.iter().map(|site| (site.id, site.ptx_line)));
                     let known = module.kernels.iter().find(|known| known.name == ENTRY);
                     let puzzle = known.and_then(|known| known.not_understood.first());
-                    ensure!(
-                        puzzle.is_none() || self.lenient,
-                        "not understood: {puzzle:?}"
-                    );
-                    let shared = known.is_some_and(|known| known.shared > 0);
-                    unchecked |= puzzle.is_some() || shared;
+                    ensure!(puzzle.is_none(), "not understood: {puzzle:?}");
+                    unchecked |= known.is_some_and(|known| known.shared > 0);
                 }
                 Event::Sites { sites, .. } => {
                     lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
