@@ -1,5 +1,7 @@
 """numba-cuda: a kernel in Python."""
 
+# help: `cuda.cg.this_grid().sync()`
+
 import sys
 import numpy as np
 from numba import cuda

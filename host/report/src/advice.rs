@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use events::Scope;
 
 use crate::causes;
+use crate::language::{self, Language};
 use crate::log::{self, Cause, Gap, Level, Space, Why};
 use crate::model::{Access, Kind, Op, Semantics};
 use crate::names::{VARIABLE, demangle};
 use crate::rules::RuleId;
 use crate::source::Sources;
 use crate::words;
-use crate::{blocks, language, locks, misuse, nested, remedy, streams};
+use crate::{blocks, locks, misuse, nested, remedy, streams};
 
 /// Rule, kind and texts of a race.
 #[derive(Debug, Default, PartialEq)]
@@ -24,10 +25,15 @@ pub(crate) struct Advice {
     pub(crate) cause: Option<causes::Cause>,
 }
 
-/// Describes a race between two accesses, with help in the words of the kernel's language.
-pub(crate) fn advise(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advice {
+/// Describes a race between two accesses, with help in the words of a language.
+pub(crate) fn advise(
+    race: &log::Race,
+    accesses: &[Access; 2],
+    sources: &Sources,
+    language: Language,
+) -> Advice {
     let advice = in_cuda(race, accesses, sources);
-    let help = language::words(&advice.help, language::of(accesses, sources));
+    let help = language::words(&advice.help, language);
     Advice { help, ..advice }
 }
 
@@ -578,7 +584,7 @@ mod tests {
                 decided: true,
                 ..log::Race::default()
             };
-            let advice = advise(&race, &sides, &sources);
+            let advice = advise(&race, &sides, &sources, Language::Cuda);
             (advice.rule, advice.kind, advice.help)
         };
         let (rule, kind, help) = of(Level::Warp, Op::Ld, Semantics::Weak);
@@ -613,6 +619,7 @@ mod tests {
                 access(Op::Ld, Semantics::Weak, 2),
             ],
             &sources,
+            Language::Cuda,
         );
         assert!(
             undecided.message.starts_with("possible") && undecided.message.contains("not decided")

@@ -4,7 +4,7 @@ mod seen;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::SystemTime;
 
 use crate::advice::advise;
@@ -12,6 +12,7 @@ use crate::baseline::Baseline;
 use crate::causes::{add_places, behind_scopes, join};
 use crate::entries::{Pair, Rank, distinguish, is_unknown, order, pair};
 use crate::fingerprint::{self, Places};
+use crate::language::{self, Language};
 use crate::latency::Latencies;
 use crate::log::{self, Event};
 use crate::model::{
@@ -118,6 +119,10 @@ struct Witness {
     race: log::Race,
     /// The places are of several.
     several: bool,
+    /// Of the kernel.
+    language: Language,
+    /// The launches that had it, with the place of their process among those of its schedule.
+    launches: BTreeSet<(usize, u64)>,
     /// All ways.
     views: Vec<View>,
 }
@@ -292,14 +297,18 @@ impl<'a> Builder<'a> {
         let unknown = is_unknown(race, [first.0, second.0]);
         let rank = race.rank();
         let view = self.view(race, [first, second], log_index);
+        let symbols = [first, second].map(|(site, _)| site.function.as_str());
+        let language = language::of(symbols, &view.accesses, self.sources);
         let index = match known {
             None => {
                 self.races.insert(key, (self.report.races.len(), rank));
-                let made = self.make(race, [first, second], log_index);
+                let made = self.make(race, [first, second], log_index, language);
                 self.report.races.push(made);
                 self.witnesses.push(Witness {
                     race: race.clone(),
                     several: false,
+                    language,
+                    launches: BTreeSet::new(),
                     views: Vec::new(),
                 });
                 self.report.races.len() - 1
@@ -316,7 +325,7 @@ impl<'a> Builder<'a> {
                     self.races.insert(key, (index, rank));
                     let before = std::mem::replace(witness, race.clone());
                     *several |= add_places(witness, &before);
-                    let mut made = self.make(race, [first, second], log_index);
+                    let mut made = self.make(race, [first, second], log_index, language);
                     let old = &mut self.report.races[index];
                     (made.count, made.at_least) = (old.count, old.at_least);
                     made.launches = std::mem::take(&mut old.launches);
@@ -340,7 +349,13 @@ impl<'a> Builder<'a> {
         report.at_least |= race.at_least;
         report.same_value &= race.same_value;
         report.values_unknown &= unknown;
-        if !report.launches.contains(&race.launch) {
+        // A launch of a schedule is that of the others.
+        let peers = self.report.run.processes.iter();
+        let before = peers.take(log_index.process.unwrap_or(0));
+        let peer = before.filter(|of| of.seed == log_index.seed).count();
+        let launches = &mut self.witnesses[index].launches;
+        let report = &mut self.report.races[index];
+        if launches.insert((peer, race.launch)) {
             report.launches.push(race.launch);
         }
         let process = log_index.process.into_iter();
@@ -394,6 +409,7 @@ impl<'a> Builder<'a> {
         race: &log::Race,
         sites: [(&log::Site, u32); 2],
         log_index: &LogIndex<'_>,
+        language: Language,
     ) -> Race {
         let launch = log_index.launches.get(&race.launch).copied();
         let kernel = launch.map_or_else(|| sites[1].0.function.clone(), |l| l.kernel.clone());
@@ -425,7 +441,7 @@ impl<'a> Builder<'a> {
         for ((access, (site, _)), value) in accesses.iter_mut().zip(sites).zip(values) {
             access.value = value::known(site, value);
         }
-        let mut advice = advise(race, &accesses, self.sources);
+        let mut advice = advise(race, &accesses, self.sources, language);
         // One instruction cannot be ordered with itself by lockstep.
         let lockstep = self.assume_lockstep
             && race.level == log::Level::Warp
@@ -533,7 +549,12 @@ impl<'a> Builder<'a> {
         }
         let witnessed = report.races.iter_mut().zip(&self.witnesses);
         let causes = witnessed.map(|(race, witness)| {
-            let advice = advise(&witness.race, &race.accesses, self.sources);
+            let advice = advise(
+                &witness.race,
+                &race.accesses,
+                self.sources,
+                witness.language,
+            );
             if witness.several {
                 race.help = advice.help;
             }

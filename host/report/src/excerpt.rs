@@ -269,7 +269,7 @@ pub(crate) fn remarks(
             [] => {
                 let module = &access.ptx.module;
                 let what = format!(
-                    "the {} access is at line {} of {module}; compile with -lineinfo to see its source",
+                    "the {} access is at line {} of {module}; compile with -lineinfo (numba: `lineinfo=True`) to see its source",
                     access.role, access.ptx.line
                 );
                 lines.push(("source", what));

@@ -7,7 +7,7 @@
 
 use crate::build::Context;
 use crate::model::{Coverage, Failure};
-use crate::words::{counted, number};
+use crate::words::{counted, listed, number, shortened};
 
 /// The reasons, for people: what and how much. None for a complete run.
 pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Context) -> Vec<String> {
@@ -28,7 +28,17 @@ pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
     if coverage.launches.checked == 0 {
         let unchosen = coverage.unchosen.total();
         reasons.push(match unchosen > 0 && unchosen == coverage.launches.total {
-            true => "nothing was checked: the options select no launch".to_owned(),
+            true => {
+                let names = coverage
+                    .kernels
+                    .iter()
+                    .map(|kernel| shortened(&kernel.name));
+                let names: Vec<String> = names.collect();
+                format!(
+                    "nothing was checked: the options select no launch of {}",
+                    listed(&names)
+                )
+            }
             false => "nothing was checked".to_owned(),
         });
     }
@@ -311,6 +321,7 @@ mod tests {
         coverage.unchosen.launch_skip = 2;
         coverage.unchosen.kernel_name = 1;
         coverage.kernels.push(Kernel {
+            name: "k(int*)".to_owned(),
             skipped: 3,
             ..Kernel::default()
         });
@@ -324,7 +335,7 @@ mod tests {
         coverage.unchosen.launch_skip = 3;
         assert_eq!(
             reasons(&coverage, &[], &Context::default()).join("; "),
-            "nothing was checked: the options select no launch"
+            "nothing was checked: the options select no launch of k(int*)"
         );
     }
 }

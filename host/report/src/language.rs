@@ -15,9 +15,9 @@ pub(crate) enum Language {
     Triton,
 }
 
-/// The language of two accesses.
-pub(crate) fn of(accesses: &[Access; 2], sources: &Sources) -> Language {
-    if accesses.iter().any(|access| is_tagged(&access.function)) {
+/// The language of two accesses, in functions with these mangled names.
+pub(crate) fn of(symbols: [&str; 2], accesses: &[Access; 2], sources: &Sources) -> Language {
+    if symbols.into_iter().any(is_tagged) {
         return Language::Numba;
     }
     let imports = |access: &Access| {
@@ -34,20 +34,13 @@ pub(crate) fn of(accesses: &[Access; 2], sources: &Sources) -> Language {
     }
 }
 
-/// Whether a name has the tags that numba appends, demangled (`[abi:v1][abi:…`) or mangled (`B2v1B…`): the number of the
-/// compilation, and the options.
-fn is_tagged(name: &str) -> bool {
+/// Whether a mangled name has the tags that numba appends (`B2v1B…`): the number of the compilation, and the options.
+fn is_tagged(symbol: &str) -> bool {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
-    let number = |text: &str, behind: &str| {
-        let digits = digits(text);
-        digits > 0 && text[digits..].starts_with(behind)
-    };
-    let demangled = name.split("[abi:v").skip(1);
-    let mangled = name.split('B').skip(1).map(|part| &part[digits(part)..]);
+    let tags = symbol.split('B').skip(1).map(|part| &part[digits(part)..]);
     // What is split off ends where the next tag begins.
-    let mut mangled = mangled.filter_map(|part| part.strip_prefix('v'));
-    demangled.into_iter().any(|rest| number(rest, "][abi:"))
-        || mangled.any(|rest| !rest.is_empty() && digits(rest) == rest.len())
+    let mut versions = tags.filter_map(|part| part.strip_prefix('v'));
+    versions.any(|rest| !rest.is_empty() && digits(rest) == rest.len())
 }
 
 /// Phrases of help in CUDA C++, and in Python compiled by numba. Longer ones come first.
@@ -264,8 +257,7 @@ mod tests {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
         let sources = Sources::new(vec![folder.path().to_owned()]);
-        let access = |function: &str, file: &str| Access {
-            function: function.to_owned(),
+        let access = |file: &str| Access {
             frames: vec![crate::model::FrameAt {
                 file: file.to_owned(),
                 line: 1,
@@ -273,27 +265,20 @@ mod tests {
             }],
             ..Access::default()
         };
-        for (function, file, language) in [
-            (
-                "__main__::k[abi:v1][abi:cw51c](Array<int, 1, C>)",
-                "gone.py",
-                Language::Numba,
-            ),
+        for (symbol, file, language) in [
             ("_ZN8__main__1kB2v1B4cw51E", "gone.py", Language::Numba),
-            (
-                "__main__::k[abi:v12][abi:cw51c](long long)",
-                "gone.py",
-                Language::Numba,
-            ),
             ("_ZN8__main__1kB3v12B4cw51E", "gone.py", Language::Numba),
-            ("k[abi:v1](int)", "k.cu", Language::Cuda),
             ("_Z1kB5cxx11v", "k.cu", Language::Cuda),
             ("k", "triton.py", Language::Triton),
             ("k", "cuda.py", Language::Cuda),
             ("k", "k.cu", Language::Cuda),
         ] {
-            let both = [access(function, file), access(function, file)];
-            assert_eq!(of(&both, &sources), language, "{function} {file}");
+            let both = [access(file), access(file)];
+            assert_eq!(
+                of([symbol; 2], &both, &sources),
+                language,
+                "{symbol} {file}"
+            );
         }
     }
 }

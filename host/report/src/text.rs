@@ -65,6 +65,15 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
             ),
         );
     }
+    let counted_only = report.counted().filter(|race| !style.shows(race.level));
+    let warnings = counted_only.count() as u64;
+    if warnings > 0 {
+        let warnings = counted(warnings, "warning");
+        put(
+            &mut text,
+            format_args!("({warnings} not shown, --print-level error)\n"),
+        );
+    }
     for stray in &report.out_of_bounds {
         put(&mut text, format_args!("{}", stray::render(stray, sources)));
     }

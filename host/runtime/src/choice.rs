@@ -54,8 +54,9 @@ impl Default for Choice {
     }
 }
 
-/// Names of kernels: a part of the name, mangled or demangled; `kne=NAME` for the whole name, with or without
-/// parameters, return type and template arguments; or `regex:EXPRESSION`.
+/// Names of kernels: a part of the name, mangled or demangled (also `kns=NAME`, `kernel_substring=NAME`); `kne=NAME` or
+/// `kernel_name=NAME` for the whole name, with or without parameters, return type and template arguments; or
+/// `regex:EXPRESSION`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
@@ -76,7 +77,8 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, String> {
         let expression = ["regex:", "regex="];
         let expression = expression.iter().find_map(|kind| text.strip_prefix(kind));
-        let fits = match (expression, text.strip_prefix("kne=")) {
+        let one_of = |keys: [&str; 2]| keys.iter().find_map(|key| text.strip_prefix(key));
+        let fits = match (expression, one_of(["kne=", "kernel_name="])) {
             (Some(expression), _) => Fits::Expression(Regex::new(expression).map_err(|error| {
                 // The last line says what is wrong; those before show where.
                 let error = error.to_string();
@@ -85,7 +87,10 @@ impl FromStr for Pattern {
                 format!("`{expression}` is no regular expression: {why}")
             })?),
             (None, Some(whole)) => Fits::Whole(whole.to_owned()),
-            (None, None) => Fits::Part(text.strip_prefix("kns=").unwrap_or(text).to_owned()),
+            (None, None) => {
+                let part = one_of(["kns=", "kernel_substring="]);
+                Fits::Part(part.unwrap_or(text).to_owned())
+            }
         };
         let text = text.to_owned();
         Ok(Self { text, fits })
@@ -316,6 +321,8 @@ mod tests {
             "kns=gram(",
             "kne=histogram",
             "kne=_Z9histogramPKhiPj",
+            "kernel_name=histogram",
+            "kernel_substring=hist",
             "regex:^hist.*unsigned int\\*\\)$",
             "regex=^_Z9",
         ] {

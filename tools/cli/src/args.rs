@@ -13,7 +13,7 @@ use runtime::options::{Verify, Volatile};
 use runtime::{ShadowSize, parse_sample};
 
 use crate::device;
-use crate::exit::{RACES, Stop};
+use crate::exit::{BAD_INPUT, RACES, Stop};
 use crate::kernel::spec::ArgSpec;
 use crate::output::Wanted;
 use crate::settings::{self, Settings};
@@ -347,7 +347,7 @@ pub(crate) struct OutputArgs {
     /// --log-file)
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// Print at most N races
+    /// Print at most N races; 0 for all
     #[arg(long, value_parser = number::<usize>, value_name = "N")]
     pub(crate) print_limit: Option<usize>,
     /// Print races of this level and worse only, in the formats text and sanitizer; the others count all the same
@@ -658,6 +658,7 @@ pub(crate) enum ExitPolicy {
 /// `--print-level`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PrintLevel {
+    #[value(alias = "fatal")]
     Error,
     /// All
     #[value(alias = "warn", alias = "info")]
@@ -715,7 +716,16 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
         None => Settings::default(),
     };
     arguments.splice(2..2, settings.words);
-    let mut cli = Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)?;
+    // The command line alone was right, and each option of the file.
+    let together = command.try_get_matches_from(arguments);
+    let together = together.map_err(|error| match &settings.file {
+        Some(file) => {
+            let text = format!("{}: {}", file.display(), settings::said(&error));
+            Wrong::Settings(Stop::new(BAD_INPUT, text))
+        }
+        None => Wrong::Usage(error),
+    });
+    let mut cli = Cli::from_arg_matches(&together?)?;
     match &mut cli.command {
         Command::Run(run) => run.settings = settings.file,
         Command::Verify(verify) => verify.run.settings = settings.file,

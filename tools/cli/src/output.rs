@@ -116,7 +116,7 @@ impl Outputs {
             style: Style {
                 color: false,
                 width: None,
-                print_limit: args.print_limit,
+                print_limit: args.print_limit.filter(|&limit| limit > 0),
                 quiet: args.quiet,
                 new_only: args.new_only,
                 errors_only: args.print_level == PrintLevel::Error,

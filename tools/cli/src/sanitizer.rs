@@ -44,8 +44,17 @@ const INSTEAD: &[(&[&str], &str)] = &[
         "names are shown as they are in the source, and JSON has the mangled ones too; leave it out",
     ),
     (
-        &["num-callers-host", "num-callers-device", "show-backtrace"],
+        &[
+            "num-callers-host",
+            "num-callers-device",
+            "show-backtrace",
+            "backtrace-short",
+        ],
         "reports have the launch's line on the host (with -g) and all inlined frames (with -lineinfo); leave it out",
+    ),
+    (
+        &["kernel-regex", "kernel-regex-exclude"],
+        "use --kernel-name and --exclude-kernel with kns=NAME, kne=NAME or regex:EXPRESSION",
     ),
     (
         &["check-exit-code", "require-cuda-init"],
@@ -91,6 +100,9 @@ const INSTEAD: &[(&[&str], &str)] = &[
             "coredump",
             "generate-coredump",
             "coredump-name",
+            "coredump-behavior",
+            "check-cache-control",
+            "check-bulk-copy",
             "check-optix",
             "check-optix-leaks",
         ],

@@ -16,6 +16,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::exit::{BAD_INPUT, Stop, USAGE};
 use crate::output::Wanted;
+use crate::sanitizer;
 
 /// Holds options as the command line has them.
 pub(crate) const VARIABLE: &str = "CUDARUN_CHECK_OPTIONS";
@@ -101,7 +102,10 @@ fn environment(alone: &Command, text: &OsStr) -> Result<ArgMatches, Stop> {
 }
 
 /// What clap says, in one line.
-fn said(error: &clap::Error) -> String {
+pub(crate) fn said(error: &clap::Error) -> String {
+    if let Some(stop) = sanitizer::instead(error) {
+        return stop.message;
+    }
     if error.kind() == ErrorKind::DisplayHelp {
         return "--help is for the command line".to_owned();
     }

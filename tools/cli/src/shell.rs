@@ -22,8 +22,32 @@ fn script(shell: Shell) -> String {
     match shell {
         // clap_complete 4.6 spells a name with a hyphen in two ways, so that nothing is completed behind a subcommand.
         Shell::Bash => script.replace("cudarun__subcmd__check", "cudarun__check"),
+        Shell::Zsh => in_zsh(&script),
+        // A program may stand where a subcommand may; `-f` would leave out files.
+        Shell::Fish => script.replace(
+            "__fish_cudarun_check_needs_command\" -f -a",
+            "__fish_cudarun_check_needs_command\" -a",
+        ),
         _ => script.into_owned(),
     }
+}
+
+/// A program may stand where a subcommand may, and its arguments behind it. The colon of a value's name ends it in zsh.
+fn in_zsh(script: &str) -> String {
+    const COMMANDS: &str = "_describe -t commands 'cudarun-check commands' commands \"$@\"";
+    const BEHIND: &str = "case $line[1] in\n";
+    let whole = whole();
+    let names = whole.get_subcommands().map(Command::get_name);
+    let names: Vec<&str> = names.collect();
+    let names = names.join(" ");
+    script
+        .replace(":FORMAT[:FILE]:", ":FORMAT[\\:FILE]:")
+        .replace(COMMANDS, &format!("{COMMANDS}\n    _files"))
+        .replacen(
+            BEHIND,
+            &format!("[[ \" {names} help \" == *\" $line[1] \"* ]] || {{ _files && ret=0 }}\n        {BEHIND}"),
+            1,
+        )
 }
 
 /// Writes a manual page for the command and one for each subcommand into a folder.
@@ -37,12 +61,26 @@ pub(crate) fn manual(folder: &Path) -> Result<u8, Stop> {
     }
 }
 
-/// The command line with the options of `run` at its top, where they may be left without `run`.
+/// The command line with the options of `run` at its top, where they may stand without `run`, and without what is hidden.
 fn whole() -> Command {
     let command = Cli::command();
     let of_run = command.find_subcommand("run").into_iter();
     let options: Vec<_> = { of_run.flat_map(Command::get_opts) }.cloned().collect();
-    command.args(options).args_conflicts_with_subcommands(true)
+    let shown: Vec<_> = { command.get_subcommands() }
+        .filter(|of| !of.is_hide_set())
+        .cloned()
+        .collect();
+    let mut whole = Command::new("cudarun-check").version(env!("CUDARUN_CHECK_VERSION"));
+    if let Some(about) = command.get_about() {
+        whole = whole.about(about.clone());
+    }
+    if let Some(help) = command.get_after_help() {
+        whole = whole.after_help(help.clone());
+    }
+    whole
+        .args(options)
+        .subcommands(shown)
+        .args_conflicts_with_subcommands(true)
 }
 
 #[cfg(test)]
@@ -84,6 +122,31 @@ mod tests {
                 "{words}: {output:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_completed() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = script(shell);
+            assert!(!script.contains("probe-driver"), "{shell}");
+            assert!(!script.contains("manual pages"), "{shell}");
+        }
+    }
+
+    #[test]
+    fn programs_are_completed_where_subcommands_are() {
+        let zsh = script(Shell::Zsh);
+        assert!(zsh.contains("commands \"$@\"\n    _files"), "{zsh}");
+        assert!(
+            zsh.contains(" diff ") && zsh.contains("|| { _files && ret=0 }"),
+            "{zsh}"
+        );
+        assert!(!zsh.contains(":FORMAT[:"), "{zsh}");
+        let fish = script(Shell::Fish);
+        let commands = fish
+            .lines()
+            .filter(|line| line.contains("needs_command\" -a"));
+        assert!(commands.count() > 5, "{fish}");
     }
 
     #[test]

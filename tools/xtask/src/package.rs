@@ -119,7 +119,7 @@ fn deb(root: &Path, made: &Path, scratch: &Path) -> Result<(PathBuf, PathBuf)> {
     let control = format!(
         "Package: cudarun-check\nVersion: {VERSION}\nArchitecture: {machine}\n\
          Maintainer: The cudarun-check authors <cudarun-check@localhost>\n\
-         Depends: libc6, libgcc-s1\nSection: devel\nPriority: optional\nDescription: {SUMMARY}\n"
+         Depends: libc6 (>= 2.34), libgcc-s1\nSection: devel\nPriority: optional\nDescription: {SUMMARY}\n"
     );
     std::fs::write(tree.join("DEBIAN/control"), control)?;
     let path = made.join(format!("cudarun-check_{VERSION}_{machine}.deb"));

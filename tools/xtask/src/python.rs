@@ -2,7 +2,8 @@
 //!
 //! The packages are fetched into the cache beside nvcc, each set into a folder of its own, once.
 //! A program is run with the argument `racy` and with `clean`. The race must be reported at lines that end in `# race`
-//! or `// race`, and the launch at the one that ends in `# launch`.
+//! or `// race`, and the launch at the one that ends in `# launch`; a help must have the words of each line
+//! `# help: WORDS`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -192,6 +193,13 @@ impl Tried<'_> {
             ran.code
         );
         let (races, launches) = (self.marked("race")?, self.marked("launch")?);
+        for words in self.helps()? {
+            let mut races = ran.report.races.iter();
+            ensure!(
+                races.any(|race| race.help.contains(&words)),
+                "no help says {words}:\n{text}"
+            );
+        }
         let own = |file: &str| Path::new(file).file_name() == self.program.file_name();
         for race in ran
             .report
@@ -241,6 +249,15 @@ impl Tried<'_> {
         );
         ensure!(ran.text.contains(why), "{why} is missing in\n{}", ran.text);
         Ok(())
+    }
+
+    /// What the help of a race has to say, by lines of the program that begin with `# help: `.
+    fn helps(&self) -> Result<Vec<String>> {
+        let text = std::fs::read_to_string(self.program)?;
+        let helps = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# help: "));
+        Ok(helps.map(str::to_owned).collect())
     }
 
     /// Lines of the program that end in a mark.

@@ -11,7 +11,7 @@ pub(super) fn render(report: &Report) -> String {
     for (name, help, value) in [
         (
             "races",
-            "Pairs of places with a race or a synchronisation error that count",
+            "Entries of races and synchronisation errors that count",
             count(summary.races),
         ),
         ("errors", "Those that are errors", count(summary.errors)),

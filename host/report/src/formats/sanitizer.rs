@@ -31,10 +31,11 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>], style: Style) ->
         &mut text,
         format_args!(
             "{PREFIX}RACECHECK SUMMARY: {displayed} hazard{} displayed ({errors} error{}, {warnings} warning{})\n\
-             {PREFIX}{}\n",
+             {PREFIX}{}\n{PREFIX}{}\n",
             plural(displayed),
             plural(errors),
             plural(warnings),
+            coverage::summary(report),
             coverage::coverage(report)
         ),
     );

@@ -46,8 +46,13 @@ pub(crate) fn prepare(
         let packed = check(shape, found).and_then(|()| pack(&found.info, params, extra));
         let packed = packed.inspect_err(|code| {
             let kernel = demangle(&found.name.to_string_lossy());
+            let size = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
             let text = format!(
-                "a launch of {kernel} was refused for what it asks ({code}); nothing of it has run"
+                "a launch of {kernel} with grid {}, block {} and {} bytes of dynamic shared memory was refused for what \
+                 it asks ({code}); nothing of it has run",
+                size(shape.grid),
+                size(shape.block),
+                shape.shared
             );
             state.engine.note(&text);
         })?;

@@ -132,10 +132,11 @@ entry! {
         config: *const LaunchConfig, host: *const c_void, arguments: *mut *mut c_void
     ) as cudaLaunchKernelExC_ptsz {
         let config = config.as_ref().ok_or(Error::INVALID_VALUE)?;
-        acceptable(config.grid, config.block)?;
+        let (grid, block) = (config.grid, config.block);
         let config = of_config(config)?;
         let function = registration::kernel(host)? as CUfunction;
-        check(context()?.cuLaunchKernelEx(&config, function, arguments, null_mut()))
+        let launched = check(context()?.cuLaunchKernelEx(&config, function, arguments, null_mut()));
+        launched.map_err(|error| refusal(grid, block, error))
     }
 
     fn cudaLaunchHostFunc(
@@ -170,13 +171,12 @@ unsafe fn launch(
     stream: CUstream,
     cooperative: bool,
 ) -> Result<(), Error> {
-    acceptable(grid, block)?;
     let api = context()?;
     // A driver takes a kernel where it takes a function.
     let function = kernel as CUfunction;
     let shared = shared(dynamic_shared)?;
     // SAFETY: the kernel is loaded; the caller's arguments fit its parameters.
-    check(unsafe {
+    let launched = check(unsafe {
         if cooperative {
             api.cuLaunchCooperativeKernel(
                 function, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream,
@@ -197,18 +197,20 @@ unsafe fn launch(
                 null_mut(),
             )
         }
-    })
+    });
+    launched.map_err(|error| refusal(grid, block, error))
 }
 
-/// Sizes that no device accepts are a configuration error in the runtime API.
-fn acceptable(grid: Dim3, block: Dim3) -> Result<(), Error> {
+/// The error of a launch that the driver has refused: sizes that no device accepts are a configuration error in the
+/// runtime API.
+fn refusal(grid: Dim3, block: Dim3, error: Error) -> Error {
     let zero = [grid.x, grid.y, grid.z, block.x, block.y, block.z].contains(&0);
     let threads = u64::from(block.x) * u64::from(block.y) * u64::from(block.z);
     let large = threads > 1024 || block.z > 64 || grid.y > 65535 || grid.z > 65535;
-    if zero || large || grid.x > c_int::MAX as c_uint {
-        return Err(Error::INVALID_CONFIGURATION);
+    match zero || large || grid.x > c_int::MAX as c_uint {
+        true => Error::INVALID_CONFIGURATION,
+        false => error,
     }
-    Ok(())
 }
 
 fn shared(bytes: usize) -> Result<c_uint, Error> {
