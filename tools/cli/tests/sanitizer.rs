@@ -51,6 +51,13 @@ fn warnings_may_be_left_out_of_the_text_but_count() {
     for (level, shown) in [("error", false), ("warning", true), ("warn", true)] {
         let ran = place.run_kernel(SAME, &["--print-level", level]);
         ran.ends(0, &["1 race (0 errors, 1 warning)"]);
+        let hidden = "(1 warning not shown, --print-level error)";
+        assert_eq!(
+            ran.stderr.contains(hidden),
+            !shown,
+            "{level}: {}",
+            ran.stderr
+        );
         assert_eq!(
             ran.stderr.contains("warning[CR003]"),
             shown,
