@@ -136,6 +136,8 @@ pub(crate) struct LogIndex<'a> {
     seed: u64,
     /// Its process, as an index of those of the report.
     process: Option<usize>,
+    /// How many processes of its schedule have come before.
+    peer: usize,
     /// Events of the log are lost.
     lacks: bool,
     places: RefCell<Places>,
@@ -220,7 +222,10 @@ impl<'a> Builder<'a> {
                 Event::Start {
                     pid, argv, device, ..
                 } => {
-                    log_index.process = Some(self.report.run.processes.len());
+                    let known = &self.report.run.processes;
+                    log_index.process = Some(known.len());
+                    let peers = known.iter().filter(|of| of.seed == log_index.seed);
+                    log_index.peer = peers.count();
                     self.start(*pid, argv, log_index.seed);
                     self.device(device);
                 }
@@ -350,17 +355,15 @@ impl<'a> Builder<'a> {
         report.same_value &= race.same_value;
         report.values_unknown &= unknown;
         // A launch of a schedule is that of the others.
-        let peers = self.report.run.processes.iter();
-        let before = peers.take(log_index.process.unwrap_or(0));
-        let peer = before.filter(|of| of.seed == log_index.seed).count();
         let launches = &mut self.witnesses[index].launches;
-        let report = &mut self.report.races[index];
-        if launches.insert((peer, race.launch)) {
+        if launches.insert((log_index.peer, race.launch)) {
             report.launches.push(race.launch);
         }
-        let process = log_index.process.into_iter();
-        let new = process.filter(|index| !report.processes.contains(index));
-        report.processes.extend(new.collect::<Vec<_>>());
+        if let Some(process) = log_index.process
+            && !report.processes.contains(&process)
+        {
+            report.processes.push(process);
+        }
         if !report.seeds.contains(&log_index.seed) {
             report.seeds.push(log_index.seed);
         }

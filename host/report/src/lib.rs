@@ -70,15 +70,13 @@ impl Report {
         let report: Self = serde_json::from_str(text)?;
         let major = |version: &str| version.split('.').next().map(str::to_owned);
         let (found, known) = (&report.schema_version, model::SCHEMA_VERSION);
-        let wrong = |what: String| Err(serde::de::Error::custom(what));
-        if major(found) != major(known) {
-            return wrong(format!(
-                "a report of schema version \"{found}\", and {known} is read"
-            ));
-        }
-        match report.tool.name.as_str() {
-            "cudarun-check" => Ok(report),
-            _ => wrong("it does not say that cudarun-check has made it (tool.name)".to_owned()),
-        }
+        let wrong = match report.tool.name.as_str() {
+            "cudarun-check" if major(found) == major(known) => return Ok(report),
+            "cudarun-check" => {
+                format!("a report of schema version \"{found}\", and {known} is read")
+            }
+            _ => "it does not say that cudarun-check has made it (tool.name)".to_owned(),
+        };
+        Err(serde::de::Error::custom(wrong))
     }
 }

@@ -195,8 +195,12 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
     let pointer_calls = through::calls(module, &graph, |name| fixed.contains_key(name));
     match pointer_calls.filter(|_| !alone) {
         Some(calls) => plan.pointer_calls = calls,
-        None => fixed
-            .extend({ graph.address_taken().iter() }.map(|name| (*name, "its address is taken"))),
+        None => {
+            let taken = module
+                .functions()
+                .filter(|f| !f.entry && f.body.is_some() && graph.is_address_taken(&f.name));
+            fixed.extend(taken.map(|f| (f.name.as_str(), "its address is taken")));
+        }
     }
     let followed = !plan.pointer_calls.is_empty();
     let mut facts: BTreeMap<&str, Facts> = BTreeMap::new();

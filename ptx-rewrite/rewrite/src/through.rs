@@ -34,7 +34,9 @@ pub(crate) fn calls(
 ) -> Option<BTreeSet<u32>> {
     let defined: BTreeSet<&str> = bodies(module).map(|(of, _)| of.name.as_str()).collect();
     let known = |name: &str| defined.contains(name) || ELSEWHERE.contains(&name);
-    let followed = module.functions().all(|of| known(&of.name))
+    // Nobody calls a kernel.
+    let callable = |of: &Function| !of.entry || !graph.is_address_taken(&of.name);
+    let followed = { module.functions() }.all(|of| known(&of.name) && callable(of))
         && !graph.address_taken().is_empty()
         && graph.address_taken().iter().all(|name| !is_fixed(name));
     if !followed {

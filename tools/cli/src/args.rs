@@ -93,16 +93,16 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "device")]
     pub(crate) require_gpu: bool,
     /// Schedule of the simulated device: 0 is round robin, anything else a random one
-    #[arg(long, default_value_t = 0, value_parser = number::<u64>, value_name = "N")]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = number::<u64>, value_name = "N")]
     pub(crate) seed: u64,
     /// Run the program under N schedules, with seeds counted up from --seed, and merge the reports
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = up_to::<100_000>)]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = up_to::<100_000>)]
     pub(crate) schedules: u32,
     /// Run blocks of a launch on up to N threads, on the simulated device, where their order means
     /// nothing: in --mode fast, with --as-gpu or --check off, in kernels without atomics that return
     /// a value, flags, clocks or printf. Results depend on N where they race only; which of several
     /// racing threads a report names, and how often, may then differ from run to run
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = up_to::<256>)]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = up_to::<256>)]
     pub(crate) sim_threads: u32,
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
@@ -170,7 +170,7 @@ pub(crate) struct RunArgs {
     #[arg(long, alias = "allow-unknown", conflicts_with_all = ["strict", "require_coverage"])]
     pub(crate) allow_incomplete: bool,
     /// Exit code when races are found
-    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = number::<u8>)]
+    #[arg(long, default_value_t = RACES, value_name = "N", allow_negative_numbers = true, value_parser = number::<u8>)]
     pub(crate) error_exitcode: u8,
     /// Which exit code wins when there are races and the program has failed too
     #[arg(long, value_enum, default_value_t = ExitPolicy::RacesFirst)]
@@ -291,10 +291,10 @@ pub(crate) struct ChoiceArgs {
     #[arg(long, value_name = "RANGE")]
     pub(crate) nvtx_exclude: Vec<RangePattern>,
     /// Check no launches before N launches of these kernels
-    #[arg(short = 's', long, default_value_t = 0, value_parser = number::<u64>, value_name = "N")]
+    #[arg(short = 's', long, default_value_t = 0, allow_negative_numbers = true, value_parser = number::<u64>, value_name = "N")]
     pub(crate) launch_skip: u64,
     /// Check at most N launches
-    #[arg(short = 'c', long, value_parser = number::<u64>, value_name = "N")]
+    #[arg(short = 'c', long, allow_negative_numbers = true, value_parser = number::<u64>, value_name = "N")]
     pub(crate) launch_count: Option<u64>,
     /// Check one of N launches, beginning with the first
     #[arg(long, value_parser = parse_share, default_value = "1/1", value_name = "1/N")]
@@ -348,7 +348,7 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Print at most N races; 0 for all
-    #[arg(long, value_parser = number::<usize>, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_parser = number::<usize>, value_name = "N")]
     pub(crate) print_limit: Option<usize>,
     /// Print races of this level and worse only, in the formats text and sanitizer; the others count all the same
     #[arg(long, value_enum, default_value_t = PrintLevel::Warning)]
@@ -379,7 +379,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     /// Exit code when a report has races
-    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = number::<u8>)]
+    #[arg(long, default_value_t = RACES, value_name = "N", allow_negative_numbers = true, value_parser = number::<u8>)]
     pub(crate) error_exitcode: u8,
     /// Exit with the code of races for errors, for warnings too, or never [default: as the runs, but `error` for `never`]
     #[arg(long, value_enum)]
@@ -411,7 +411,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
     /// Exit code when the race is seen again
-    #[arg(long, default_value_t = RACES, value_name = "N", value_parser = number::<u8>)]
+    #[arg(long, default_value_t = RACES, value_name = "N", allow_negative_numbers = true, value_parser = number::<u8>)]
     pub(crate) error_exitcode: u8,
 }
 
@@ -546,7 +546,7 @@ pub(crate) struct KernelArgs {
     #[arg(long, value_parser = dimensions, value_name = "X[,Y,Z]")]
     pub(crate) block: Option<[u32; 3]>,
     /// Dynamic shared memory in bytes
-    #[arg(long, value_parser = number::<u32>, value_name = "BYTES")]
+    #[arg(long, allow_negative_numbers = true, value_parser = number::<u32>, value_name = "BYTES")]
     pub(crate) shared: Option<u32>,
     /// Keep all blocks resident at once
     #[arg(long)]
@@ -555,7 +555,7 @@ pub(crate) struct KernelArgs {
     #[arg(long, value_parser = ArgSpec::parse, value_name = "SPEC")]
     pub(crate) arg: Vec<ArgSpec>,
     /// Print this buffer argument afterwards, counted from 0; repeatable
-    #[arg(long, value_parser = number::<usize>, value_name = "ARG")]
+    #[arg(long, allow_negative_numbers = true, value_parser = number::<usize>, value_name = "ARG")]
     pub(crate) dump: Vec<usize>,
 }
 

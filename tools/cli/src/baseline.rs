@@ -124,6 +124,12 @@ pub(crate) fn read(path: &Path) -> Result<Baseline, Stop> {
         Stop::new(BAD_INPUT, text)
     })?;
     Baseline::from_json(&text).map_err(|error| {
+        if Report::from_json(&text).is_ok() {
+            let text = format!(
+                "{name}: this is a saved report; `cudarun-check baseline create {name}` makes a baseline of it"
+            );
+            return Stop::new(BAD_INPUT, text);
+        }
         let text = format!(
             "{name}: no baseline that this version reads: {error}; make it again by `cudarun-check baseline create RUN`"
         );

@@ -183,7 +183,13 @@ fn file<'a>(run: &'a Command, alone: &Command, path: &Path) -> Result<Vec<Given<
         let words = values.map_err(|what| wrong(value.span(), &format!("`{long}` {what}")))?;
         let line = std::iter::once(OsString::from("cudarun-check")).chain(words.iter().cloned());
         let understood = alone.clone().try_get_matches_from(line);
-        understood.map_err(|error| wrong(value.span(), &said(&error)))?;
+        match understood {
+            // What it needs besides may be on the command line.
+            Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => {
+                return Err(wrong(value.span(), &said(&error)));
+            }
+            _ => {}
+        }
         if !words.is_empty() {
             all.push(Given { arg, words });
         }
@@ -237,6 +243,13 @@ fn values(arg: &Arg, value: &DeValue<'_>, folder: &Path) -> Result<Vec<OsString>
         (false, DeValue::Boolean(true)) => Ok(vec![format!("--{long}").into()]),
         (false, DeValue::Boolean(false)) => Ok(Vec::new()),
         (false, _) => Err("is true or false".to_owned()),
+        // The value may be left out on the command line.
+        (true, DeValue::Boolean(given))
+            if arg.get_num_args().is_some_and(|of| of.min_values() == 0) =>
+        {
+            let word = given.then(|| format!("--{long}").into());
+            Ok(word.into_iter().collect())
+        }
         (true, DeValue::Array(all)) if several => {
             all.iter().map(Spanned::get_ref).map(one).collect()
         }

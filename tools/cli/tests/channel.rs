@@ -14,7 +14,7 @@ use serde_json::Value;
 const NO_SPACE: u32 = 28;
 const INPUT_OUTPUT: u32 = 5;
 
-fn program() -> &'static Path {
+pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| compile("channel", include_str!("c/channel.ptx")))
 }

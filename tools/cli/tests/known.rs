@@ -442,6 +442,10 @@ fn baselines_are_made_kept_and_printed() {
     place.write("bad.json", "{}");
     for (file, words) in [
         ("bad.json", "no baseline that this version reads"),
+        (
+            "one.crr",
+            "this is a saved report; `cudarun-check baseline create",
+        ),
         ("none.json", "`cudarun-check baseline create RUN` makes one"),
     ] {
         place

@@ -1,6 +1,7 @@
 //! What people who come from compute-sanitizer and from ThreadSanitizer use.
 
-use crate::common::{Way, command, compile, text};
+use crate::channel;
+use crate::common::{Way, command, text};
 use crate::place::{Place, RACY};
 
 /// Both blocks write the same value, which is a warning.
@@ -110,14 +111,14 @@ fn counts_for_prometheus_are_in_a_file_beside_the_report() {
 
 #[test]
 fn the_programs_own_code_may_win() {
-    let program = compile("channel", include_str!("c/channel.ptx"));
+    let program = channel::program();
     let run = |policy: &[&str], script: &str| {
         let folder = tempfile::tempdir().unwrap();
         let mut command = command(Way::Simulated, folder.path());
         command
             .args(policy)
             .args(["sh", "-c", script, "sh"])
-            .arg(&program);
+            .arg(program);
         let output = command.output().unwrap();
         let said = text(&output.stderr);
         assert!(said.contains("1 race (1 error)"), "{said}");
@@ -132,11 +133,11 @@ fn the_programs_own_code_may_win() {
 
 #[test]
 fn a_race_names_its_process_when_there_are_several() {
-    let program = compile("channel", include_str!("c/channel.ptx"));
+    let program = channel::program();
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(Way::Simulated, folder.path());
     let script = "echo 2 | \"$1\" input; exec \"$1\" plain";
-    command.args(["sh", "-c", script, "sh"]).arg(&program);
+    command.args(["sh", "-c", script, "sh"]).arg(program);
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(66));
     let report = std::fs::read_to_string(folder.path().join("report.json")).unwrap();

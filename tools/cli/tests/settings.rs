@@ -69,7 +69,12 @@ fn words_are_quoted_as_in_a_shell() {
     for (options, words) in [
         ("--seed 'x", "a quotation mark is not closed"),
         ("--seed x", "invalid value 'x' for '--seed <N>'"),
+        (
+            "--seed -3",
+            "invalid value '-3' for '--seed <N>': `-3` is not",
+        ),
         ("--sed 3", "unexpected argument '--sed'"),
+        ("--xml", "--xml is an option of compute-sanitizer"),
         ("--seed 3 app", "`app` is no option"),
         ("--help", "--help is for the command line"),
     ] {
@@ -145,6 +150,27 @@ fn what_makes_no_sense_is_65_with_the_line_and_what_to_do() {
         let file = place.path(FILE).display().to_string();
         ran.ends(65, &[&format!("cudarun-check: {file}:3: "), words]);
     }
+}
+
+#[test]
+fn options_that_exclude_each_other_are_told_with_their_file() {
+    let place = with("strict = true\nallow-incomplete = true\n");
+    let file = place.path(FILE).display().to_string();
+    let words = format!("{file}: the argument '--allow-incomplete' cannot be used with '--strict'");
+    run(&place, &[], "").ends(65, &[&words]);
+}
+
+#[test]
+fn an_option_whose_value_may_be_left_out_may_be_true() {
+    let place = with("record = true\nsave = \"run.crr\"\n");
+    run(&place, &[], "").ends(66, &[]);
+    let ran = place.tool(&["replay", "run.crr"]);
+    assert_eq!(ran.code, 66, "{}", ran.stderr);
+    place.write(FILE, "record = false\nsave = \"run.crr\"\n");
+    run(&place, &[], "").ends(66, &[]);
+    place
+        .tool(&["replay", "run.crr"])
+        .ends(65, &["no recorded launches"]);
 }
 
 #[test]

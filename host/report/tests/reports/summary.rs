@@ -259,7 +259,7 @@ fn reports_of_the_same_major_version_are_read() {
     .unwrap();
     assert_eq!((old.summary.races, old.races.len()), (3, 0));
     assert!(
-        read(r#"{"schema_version": "0.9"}"#)
+        read(r#"{"schema_version": "0.9", "tool": {"name": "cudarun-check"}}"#)
             .unwrap_err()
             .contains("\"0.9\"")
     );

@@ -501,6 +501,9 @@ fn a_journal_is_lost_by_those_alone_who_reach_what_keeps_none() {
     // A pointer may come from there, or go there.
     let elsewhere = ".extern .func elsewhere ();\n";
     assert_eq!(journaled(&format!("{elsewhere}{beside}")), ["plain"]);
+    // Something else than a call is done with the address of a kernel, which is checked all the same.
+    let kernel = ".global .u64 place[1] = {plain};\n";
+    assert_eq!(journaled(&format!("{beside}{kernel}")), ["plain"]);
     // Nobody passes state below a kernel without room for the hidden parameter.
     let without_room =
         format!(".entry large(.param .align 8 .b8 a[4096]) {{ {registers} {pointer} ret; }}\n");
