@@ -10,7 +10,7 @@ use crate::Launch;
 use crate::assume::Quantity;
 use crate::family::{Family, Members};
 use crate::form::{Form, Symbols, Uniform};
-use crate::graph::{Condition, Graph, Node, NodeId, Origin};
+use crate::graph::{Compared, Condition, Graph, Node, NodeId, Origin};
 use crate::problem::{Axis, Kind, LoopId, SymbolId};
 use crate::ssa::SharedVariable;
 use crate::value::{
@@ -59,7 +59,8 @@ fn axis(of: Axis) -> usize {
 impl<'a> Evaluation<'a> {
     pub(crate) fn new(
         graph: &'a Graph,
-        (globals, shared): (&'a [String], &'a [SharedVariable]),
+        globals: &'a [String],
+        shared: &'a [SharedVariable],
         launch: &'a Launch<'a>,
         family: Option<Members<'_>>,
     ) -> Self {
@@ -318,7 +319,12 @@ impl<'a> Evaluation<'a> {
                 right,
             } => {
                 let uniform = self.uniform_of([left, right]);
-                let value = self.compare(node, (comparison, signed, bits), left, right);
+                let how = Compared {
+                    comparison,
+                    signed,
+                    bits,
+                };
+                let value = self.compare(node, how, left, right);
                 (Value::Predicate(value), uniform)
             }
             &Node::All(left, right) => {

@@ -67,6 +67,15 @@ pub(crate) enum Comparison {
     NotEqual,
 }
 
+/// How two integers are compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compared {
+    pub(crate) comparison: Comparison,
+    pub(crate) signed: bool,
+    /// Their width.
+    pub(crate) bits: u32,
+}
+
 impl Comparison {
     pub(crate) fn negated(self) -> Self {
         match self {

@@ -86,8 +86,8 @@ impl Plan {
         launch: &'a Launch<'_>,
         family: Option<Members<'_>>,
     ) -> (Posed, Evaluation<'a>) {
-        let tables = (&self.globals[..], &self.shared[..]);
-        let mut evaluation = Evaluation::new(&self.graph, tables, launch, family);
+        let (globals, shared) = (&self.globals[..], &self.shared[..]);
+        let mut evaluation = Evaluation::new(&self.graph, globals, shared, launch, family);
         let uniform = |nodes: &[u32]| nodes.iter().all(|&node| evaluation.is_uniform(node));
         let barriers = self.barriers.is_none() && uniform(&self.control);
         let single = launch.cluster.iter().all(|&ctas| ctas <= 1);

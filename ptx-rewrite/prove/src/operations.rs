@@ -4,12 +4,20 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::evaluate::Evaluation;
 use crate::form::{Form, Uniform};
-use crate::graph::{Comparison, NodeId, Op};
+use crate::graph::{Compared, Comparison, NodeId, Op};
 use crate::machine;
 use crate::problem::SymbolId;
 use crate::value::{
     ALTERNATIVES, Alternative, Alternatives, Memory, Predicate, Rows, Value, centered, simplified,
 };
+
+/// What an operation combines.
+pub(crate) struct Operands<'o> {
+    pub(crate) a: &'o Alternative,
+    pub(crate) b: &'o Alternative,
+    /// A number, of operations that take three.
+    pub(crate) third: Option<i128>,
+}
 
 impl Evaluation<'_> {
     pub(crate) fn operation(
@@ -162,7 +170,7 @@ impl Evaluation<'_> {
                 let Some(when) = simplified(&self.symbols, when) else {
                     continue;
                 };
-                for result in self.combine(node, op, signed, (a, b, third), when)? {
+                for result in self.combine(node, op, signed, Operands { a, b, third }, when)? {
                     let when = simplified(&self.symbols, result.when);
                     if let Some(when) = when {
                         all.push(Alternative { when, ..result });
@@ -178,9 +186,10 @@ impl Evaluation<'_> {
         node: NodeId,
         op: Op,
         signed: bool,
-        (a, b, third): (&Alternative, &Alternative, Option<i128>),
+        operands: Operands<'_>,
         when: Rows,
     ) -> Option<Alternatives> {
+        let Operands { a, b, third } = operands;
         let bits = self.graph.items[node as usize].bits;
         let one = |form: Form, memory: Memory| -> Option<Alternatives> {
             Some(smallvec![Alternative {
@@ -481,13 +490,14 @@ impl Evaluation<'_> {
     pub(crate) fn compare(
         &mut self,
         node: NodeId,
-        (comparison, signed, bits): (Comparison, bool, u32),
+        how: Compared,
         left: NodeId,
         right: NodeId,
     ) -> Predicate {
         let (left, right) = (self.integer(left), self.integer(right));
-        let yes = self.comparison(node, (comparison, signed, bits), &left, &right);
-        let no = self.comparison(node, (comparison.negated(), signed, bits), &left, &right);
+        let comparison = how.comparison.negated();
+        let yes = self.comparison(node, how, &left, &right);
+        let no = self.comparison(node, Compared { comparison, ..how }, &left, &right);
         match (yes, no) {
             (Some(yes), Some(no)) => Predicate { yes, no },
             _ => Predicate::unknown(),
@@ -498,10 +508,15 @@ impl Evaluation<'_> {
     pub(crate) fn comparison(
         &self,
         node: NodeId,
-        (comparison, signed, bits): (Comparison, bool, u32),
+        how: Compared,
         left: &Alternatives,
         right: &Alternatives,
     ) -> Option<Vec<Rows>> {
+        let Compared {
+            comparison,
+            signed,
+            bits,
+        } = how;
         if left.is_empty() || right.is_empty() {
             return None;
         }

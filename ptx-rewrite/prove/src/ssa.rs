@@ -51,7 +51,8 @@ pub(crate) struct SharedVariable {
 
 impl<'a> Builder<'a> {
     pub(crate) fn new(
-        (module, function): (&'a Module, &'a Function),
+        module: &'a Module,
+        function: &'a Function,
         body: &'a Body,
         cfg: &'a Cfg,
         loops: &'a Loops,

@@ -250,7 +250,7 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
     }
     let cfg = Cfg::of(module, kernel).ok_or("no code")?;
     let loops = Loops::new(&cfg).ok_or("a loop with several entries")?;
-    let mut builder = Builder::new((module, kernel), body, &cfg, &loops);
+    let mut builder = Builder::new(module, kernel, body, &cfg, &loops);
     builder.conditions();
     builder.finish_headers();
     let scopes = ptx::scope::Scopes::new(body);

@@ -4,7 +4,7 @@ use ptx::ast::{AddressBase, Instruction, Operand, Space, Statement, Type, Variab
 use ptx::isa::{self, Effect, MemoryKind};
 use ptx::scope::Register;
 
-use crate::graph::{Comparison, Node, NodeId, Op, Origin};
+use crate::graph::{Compared, Comparison, Node, NodeId, Op, Origin};
 use crate::machine::mask;
 use crate::problem::Axis;
 use crate::ssa::{Builder, SharedVariable, full_range};
@@ -573,11 +573,16 @@ impl<'a> Builder<'a> {
     fn comparison(
         &mut self,
         at: usize,
-        (comparison, signed, bits): (Comparison, bool, u32),
+        how: Compared,
         left: NodeId,
         right: NodeId,
         depth: u32,
     ) -> NodeId {
+        let Compared {
+            comparison,
+            signed,
+            bits,
+        } = how;
         use Comparison::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
         let of = |node: NodeId| {
             let node = self.graph.resolve(node);
@@ -626,9 +631,8 @@ impl<'a> Builder<'a> {
             let Some(all) = all(op, of, comparison, number(other)) else {
                 continue;
             };
-            let [a, b] = [a, b].map(|part| {
-                self.comparison(at, (comparison, signed, bits), part, other, depth + 1)
-            });
+            let how = Compared { comparison, ..how };
+            let [a, b] = [a, b].map(|part| self.comparison(at, how, part, other, depth + 1));
             let node = if all {
                 Node::All(a, b)
             } else {
@@ -676,7 +680,12 @@ impl<'a> Builder<'a> {
         let signed = ty.is_signed() && !unsigned;
         let left = self.operand(at, operands.get(1)?, bits);
         let right = self.operand(at, operands.get(2)?, bits);
-        let mut value = self.comparison(at, (comparison, signed, bits), left, right, 0);
+        let how = Compared {
+            comparison,
+            signed,
+            bits,
+        };
+        let mut value = self.comparison(at, how, left, right, 0);
         if position == 1 {
             value = self.add(at, 1, Node::Opposite(value));
         }

@@ -103,16 +103,30 @@ impl Ended {
     }
 }
 
-/// Starts the program and waits for its end.
-pub(crate) fn run(
-    program: &Program,
-    arguments: &[OsString],
-    device: &Device,
-    libraries: &Path,
-    (logs, input): (&Schedule, &Input),
-    options: &Options,
-    (timeout, meanwhile): (Option<Duration>, &mut dyn FnMut()),
-) -> Result<Ended, Stop> {
+/// What is started, and with what.
+pub(crate) struct Start<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) arguments: &'a [OsString],
+    pub(crate) device: &'a Device,
+    pub(crate) libraries: &'a Path,
+    pub(crate) logs: &'a Schedule,
+    pub(crate) input: &'a Input,
+    pub(crate) options: &'a Options,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// Starts the program and waits for its end; calls `meanwhile` again and again.
+pub(crate) fn run(start: &Start<'_>, meanwhile: &mut dyn FnMut()) -> Result<Ended, Stop> {
+    let Start {
+        program,
+        arguments,
+        device,
+        libraries,
+        logs,
+        input,
+        options,
+        timeout,
+    } = *start;
     let mut command = Command::new(&program.path);
     command.args(arguments);
     match device {

@@ -333,17 +333,19 @@ fn ran_program(args: &RunArgs, mut context: Context, targets: &mut Targets) -> R
             host_calls: true,
             ..options(args, &ran.context, schedule)
         };
-        let ended = app::run(
-            &program,
-            &args.app[1..],
-            &device,
-            &libraries,
-            (&logs, &input),
-            &options,
-            (left, &mut || {
-                live.look(&mut ran, &mut targets.outputs, &logs)
-            }),
-        )?;
+        let start = app::Start {
+            program: &program,
+            arguments: &args.app[1..],
+            device: &device,
+            libraries: &libraries,
+            logs: &logs,
+            input: &input,
+            options: &options,
+            timeout: left,
+        };
+        let ended = app::run(&start, &mut || {
+            live.look(&mut ran, &mut targets.outputs, &logs)
+        })?;
         progress::wipe(&logs.main);
         let mut left_behind = logs.read(&libraries, !ended.timed_out)?;
         host_lines::fill(&mut left_behind, &libraries);
