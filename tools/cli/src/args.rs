@@ -15,7 +15,7 @@ use runtime::{ShadowSize, parse_sample};
 use crate::device;
 use crate::exit::{BAD_INPUT, RACES, Stop};
 use crate::kernel::spec::ArgSpec;
-use crate::output::Wanted;
+use crate::output::{Formats, Wanted};
 use crate::settings::{self, Settings};
 
 /// Find data races in CUDA programs.
@@ -335,9 +335,10 @@ pub(crate) enum SpaceChoice {
 /// Where reports go, and how they look.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// text, json, jsonl (lines, those of races as they are found), sarif, junit, github, markdown, html, sanitizer (as compute-sanitizer's racecheck) or prometheus, with :FILE to write it there (%p, %h, %q{NAME} and %% as in --log-file); repeatable
+    /// Write the report in this format, with :FILE to a file (%p, %h, %q{NAME} and %% as in --log-file); repeatable. The
+    /// lines of jsonl for races come as they are found; sanitizer is as compute-sanitizer's racecheck
     /// [default: text, and github in a job of GitHub Actions]
-    #[arg(long, value_parser = Wanted::parse, value_name = "FORMAT[:FILE]")]
+    #[arg(long, value_parser = Formats, value_name = "FORMAT[:FILE]")]
     pub(crate) format: Vec<Wanted>,
     /// Write the report here instead of to standard error, or to standard output with `report` (%p is the process
     /// id, %h the host, %q{NAME} a variable of the environment, %% a percent sign)

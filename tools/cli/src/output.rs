@@ -1,9 +1,12 @@
 //! Where reports go.
 
+use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
 use report::Report;
 use report::formats::Format;
 use report::formats::jsonl::ReportedRaces;
@@ -36,6 +39,29 @@ impl Wanted {
             format!("unknown format `{name}`: {}", names.join(", "))
         })?;
         Ok(Self { format, file })
+    }
+}
+
+/// Reads a [`Wanted`]; shells complete the names of the formats.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Formats;
+
+impl TypedValueParser for Formats {
+    type Value = Wanted;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Wanted, clap::Error> {
+        let wanted = StringValueParser::new().try_map(|word| Wanted::parse(&word));
+        wanted.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = Format::ALL.iter().map(|(name, _)| *name);
+        Some(Box::new(names.map(PossibleValue::new)))
     }
 }
 

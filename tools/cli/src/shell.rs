@@ -105,11 +105,13 @@ mod tests {
             ("verify --ass", "--ass", "--assume"),
             ("baseline cr", "cr", "create"),
             ("baseline create --bas", "--bas", "--baseline"),
+            ("report --format sar", "sar", "sarif"),
         ] {
             let count = words.split(' ').count();
+            let before = words.split(' ').rev().nth(1).unwrap_or("cudarun-check");
             let asks = format!(
                 "{}\nCOMP_WORDS=(cudarun-check {words}); COMP_CWORD={count}\n\
-                 _cudarun__check cudarun-check {last} x; echo \"${{COMPREPLY[@]}}\"",
+                 _cudarun__check cudarun-check {last} {before}; echo \"${{COMPREPLY[@]}}\"",
                 script(Shell::Bash)
             );
             let output = std::process::Command::new("bash")
