@@ -27,7 +27,7 @@ case $program in
     *) instructions=100; [ $check = on ] && instructions=400 ;;
 esac
 cat > "$report" <<END
-{ "schema_version": "1.0", "tool": { "version": "1", "device": "sim" }, "run": { "exit": { "code": $code, "signal": null } },
+{ "schema_version": "1.0", "tool": { "name": "cudarun-check", "version": "1", "device": "sim" }, "run": { "exit": { "code": $code, "signal": null } },
   "summary": { "errors": 1, "warnings": 0 }, "coverage": { "launches": { "total": 2, "checked": 2 } }, "failures": [],
   "stats": { "warp_instructions": $instructions, "thread_instructions": 3200, "global_sectors": 8, "device_fences": 2,
     "launch_seconds": 0.5, "rewrite_seconds": 0.25, "program_bytes": 4096, "shadow_bytes": 65536,
