@@ -5,13 +5,25 @@ use crate::model::Failure;
 use crate::names::demangle;
 use crate::side::frames;
 use crate::stuck::stuck;
+use crate::words::counted;
 
 /// Adds a failed launch to those that are known.
 pub(crate) fn add(all: &mut Vec<Failure>, launch: &log::Launch, message: &str) {
     let waits = launch.stuck.as_deref();
+    let size = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+    let message = match launch.invalid {
+        // What it asked for is what is wrong.
+        true => format!(
+            "{message}, with grid {}, block {} and {} of dynamic shared memory",
+            size(launch.grid),
+            size(launch.block),
+            counted(launch.dynamic_shared.into(), "byte")
+        ),
+        false => message.to_owned(),
+    };
     let failure = Failure {
         kernel: demangle(&launch.kernel),
-        message: message.to_owned(),
+        message,
         invalid: launch.invalid,
         unsupported: launch.unsupported,
         deadlock: launch.deadlock,

@@ -192,6 +192,9 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// Threads per CTA.
     pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    #[serde(default)]
+    pub dynamic_shared: u32,
     /// Whether it was checked.
     pub checked: bool,
     /// Why not.

@@ -127,7 +127,8 @@ impl Run {
             true => format!(" on {host}"),
             false => String::new(),
         };
-        let what = shortened(&argv.join(" "));
+        // Arguments may hold line ends.
+        let what = shortened(&argv.join(" ")).replace(char::is_control, " ");
         Some(format!("{pid}{host} ({what})"))
     }
 }

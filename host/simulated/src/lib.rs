@@ -14,9 +14,10 @@ use driver::DeviceError;
 use ptx::Parsed;
 use runtime::audit::Audit;
 use runtime::backend::{Backend, writable};
+use runtime::checker::Invocation;
 use runtime::progress;
 use runtime::streams::At;
-use runtime::{Checker, Code, ModuleKey};
+use runtime::{Checker, Code, Extent, ModuleKey, Outcome};
 use simt::{
     Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Placement, Requests,
 };
@@ -229,6 +230,35 @@ impl CheckedSim {
             at,
             ..Grid::new(id, kernel, launch)
         })
+    }
+
+    /// Writes down a launch that the driver has refused for what it asks.
+    pub fn refused(&mut self, id: ModuleId, kernel: &str, launch: &Launch, why: &str) {
+        let key = self.modules.get(&id).and_then(|loaded| loaded.key);
+        let (Some(checker), Some(key)) = (&mut self.checker, key) else {
+            return;
+        };
+        let device = &mut Reserved(&mut self.device);
+        let invocation = Invocation {
+            key,
+            kernel,
+            extent: Extent {
+                cluster: launch.cluster,
+                grid: launch.grid,
+                block: launch.block,
+                dynamic_shared: launch.dynamic_shared,
+                shared: 0,
+            },
+            parameters: &[],
+        };
+        let pending = checker.begin_unchecked(device, invocation, why);
+        let outcome = Outcome {
+            refused: true,
+            invalid: true,
+            error: Some(why.to_owned()),
+            ..Outcome::default()
+        };
+        checker.end(device, pending, outcome, None);
     }
 
     /// Runs a kernel and says what the cells and happens-before find in this very run, whichever of them the mode asks.

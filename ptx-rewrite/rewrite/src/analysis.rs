@@ -187,7 +187,7 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         fixed.insert(&function.name, why);
     }
     let why_not = |entry: &Function| refused.clone().or_else(|| no_room(module, entry));
-    // Nobody passes state below a kernel that is left alone.
+    // A kernel that is left alone passes no state to what it calls through pointers.
     let alone = { entries.iter() }.any(|entry| {
         let mut reached = graph.reachable(&entry.name).into_iter();
         why_not(entry).is_some() && reached.any(|name| calls_through_pointer(&graph, name))

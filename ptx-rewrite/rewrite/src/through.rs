@@ -1,9 +1,9 @@
 //! Calls through pointers.
 //!
-//! What a pointer may call takes the same two parameters more as what is called by name, and so does every prototype
-//! of such a call. That needs all sides in the text of the module: whatever takes the address of a function, calls
-//! through a pointer, or is called so. A pointer that comes from somewhere else, or goes there, would be called without
-//! these parameters.
+//! A function that is called through a pointer takes two more parameters, as one that is called by name does, and so
+//! does the prototype (`.callprototype`) of each such call. So the module must hold all of it: the functions whose
+//! address is taken, what takes it, and the calls. A pointer that is handed to another module, or comes from one, would
+//! be called without these parameters.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use ptx::scope::Scopes;
 
 use crate::edit::Edits;
 
-/// Functions of which no module has the text, and which call nothing of the module's. The last two stand in virtual
-/// tables for what may not be called.
+/// Functions without a body that a module may declare: they call nothing of the module. The last two stand in virtual
+/// tables for functions that must not be called.
 const ELSEWHERE: [&str; 6] = [
     "vprintf",
     "__assertfail",
@@ -25,8 +25,8 @@ const ELSEWHERE: [&str; 6] = [
     "__cxa_deleted_virtual",
 ];
 
-/// The calls through pointers of a module, by the offsets of their bytes, if all of them can be followed: none is to a
-/// function in `fixed`, which keeps its signature, and all is in the text.
+/// The calls through pointers of a module, by the offsets of their first bytes; none if not all of them can be given the
+/// parameters. `is_fixed` says which functions keep their signature.
 pub(crate) fn calls(
     module: &Module,
     graph: &CallGraph<'_>,

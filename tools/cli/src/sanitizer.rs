@@ -16,8 +16,8 @@ const INSTEAD: &[(&[&str], &str)] = &[
     ),
     (
         &["racecheck-report"],
-        "an entry is a pair of places, as with `analysis`, and counts its accesses; leave it out, and list single \
-         accesses with `cudarun-check replay --trace`",
+        "reports group hazards by their two source lines, as with `analysis`; leave it out, and list single accesses \
+         with `cudarun-check replay --trace`",
     ),
     (
         &["racecheck-detect-level"],
@@ -25,7 +25,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
     ),
     (
         &["racecheck-deadlock-timeout"],
-        "deadlocks are found without one; --timeout ends a run",
+        "deadlocks are found without a time limit; --timeout ends a run",
     ),
     (
         &["launch-timeout"],
@@ -33,11 +33,11 @@ const INSTEAD: &[(&[&str], &str)] = &[
     ),
     (
         &["target-processes"],
-        "all processes are checked that the program starts; leave it out",
+        "all processes that the program starts are checked; leave it out",
     ),
     (
         &["target-processes-filter"],
-        "all processes are checked that the program starts; choose kernels with --kernel-name",
+        "all processes that the program starts are checked; choose kernels with --kernel-name",
     ),
     (
         &["demangle"],
@@ -83,7 +83,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
             "preload-library",
             "support-32bit",
         ],
-        "nothing here needs it; leave it out",
+        "it has no counterpart here; leave it out",
     ),
     (
         &[

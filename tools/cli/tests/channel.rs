@@ -401,7 +401,8 @@ fn a_launch_that_is_refused_for_what_it_asks_is_named() {
     let ended = run(Way::Simulated, &[], &["asks"], "");
     ended.is(0, "clean");
     assert_eq!(ended.stdout, "");
-    ended.says("a launch of count with grid (2,1,1), block (2048,1,1) and 0 bytes of dynamic shared memory was refused");
+    ended.says("a launch of count was refused: invalid argument (CUDA_ERROR_INVALID_VALUE), with grid (2,1,1), block (2048,1,1) and 0 bytes of dynamic shared memory");
+    ended.says("1 launch refused");
 }
 
 #[test]

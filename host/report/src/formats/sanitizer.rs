@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, Level, Spot};
 use crate::coverage;
-use crate::model::Report;
+use crate::model::{Act, Report};
 use crate::text::Style;
 use crate::words::put_in;
 
@@ -50,12 +50,13 @@ fn entry(finding: &Finding<'_>) -> String {
     };
     let at = |spot: &Spot<'_>| format!("{} in {}:{}", spot.function, spot.path, spot.line);
     let lines = match (finding.race, &finding.spots[..]) {
-        (Some(race), [first, second]) => {
+        // Misuse of barriers has places too, and no accesses.
+        (Some(race), [first, second]) if race.space.memory().is_some() => {
             let [one, other] = race.accesses.each_ref().map(|access| match access.act() {
-                crate::model::Act::Read => "Read",
-                crate::model::Act::Write => "Write",
-                crate::model::Act::Atomic => "Atomic",
-                crate::model::Act::Copy => "Copy",
+                Act::Read => "Read",
+                Act::Write => "Write",
+                Act::Atomic => "Atomic",
+                Act::Copy => "Copy",
             });
             vec![
                 format!(

@@ -1,6 +1,7 @@
 //! What is said of a run as a whole: coverage, outcome, counts.
 
 use report::choice::NotChosen;
+use report::formats::Format;
 use report::log::{Clocks, Counters, Event, Frame, Launch, Misuse, Why};
 use report::model::{ExitStatus, Outcome};
 use report::source::Sources;
@@ -295,4 +296,24 @@ fn the_schema_describes_every_field() {
     let mut bare = Vec::new();
     walk(&schema, "", &mut bare);
     assert!(bare.is_empty(), "{bare:#?}");
+}
+
+#[test]
+fn misuse_of_barriers_is_no_race_for_scripts_of_compute_sanitizer() {
+    let (_folder, sources) = sources();
+    let Event::Race(mut misuse) = race(1, 2, 2, 1) else {
+        unreachable!()
+    };
+    misuse.why = Why::Misuse(Misuse::Excess);
+    let events = vec![Event::Race(misuse), race(1, 1, 2, 4)];
+    let report = Report::build(&[log(None, events)], &context(), &sources);
+    let text = Format::Sanitizer.render(&report, &sources, Style::default());
+    let text = text.unwrap();
+    assert_eq!(text.matches("Race reported between").count(), 1, "{text}");
+    let misused = "=========     CR007 ";
+    assert!(text.contains(misused), "{text}");
+    assert!(
+        text.contains("2 hazards displayed (2 errors, 0 warnings)"),
+        "{text}"
+    );
 }

@@ -493,6 +493,7 @@ impl Checker {
                 kernel: kernel.to_owned(),
                 grid: extent.grid,
                 block: extent.block,
+                dynamic_shared: extent.dynamic_shared,
                 not_chosen: match self.options.check {
                     true => self.chooser.chooses(kernel).err(),
                     false => None,

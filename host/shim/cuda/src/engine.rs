@@ -237,6 +237,18 @@ impl Engine {
         }
     }
 
+    /// Writes down a launch that is refused for what it asks.
+    pub(crate) fn refused(
+        &mut self,
+        module: ModuleId,
+        kernel: &str,
+        launch: &Launch,
+        code: CUresult,
+    ) {
+        self.device
+            .refused(module, kernel, launch, &code.to_string());
+    }
+
     /// Tells the user something that is no race.
     pub(crate) fn note(&mut self, message: &str) {
         if let Some(checker) = self.device.checker_mut() {

@@ -5,7 +5,6 @@ use std::ffi::{c_uint, c_void};
 use driver::sys::{
     CUDA_LAUNCH_PARAMS, CUfunc_st, CUlaunchConfig, CUresult, CUstream_st, launch_attribute,
 };
-use report::names::demangle;
 use simt::{KernelInfo, Launch};
 
 use crate::Answer;
@@ -44,25 +43,31 @@ pub(crate) fn prepare(
             state.engine.missed(text.to_owned());
         })?;
         let packed = check(shape, found).and_then(|()| pack(&found.info, params, extra));
-        let packed = packed.inspect_err(|code| {
-            let kernel = demangle(&found.name.to_string_lossy());
-            let size = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-            let text = format!(
-                "a launch of {kernel} with grid {}, block {} and {} bytes of dynamic shared memory was refused for what \
-                 it asks ({code}); nothing of it has run",
-                size(shape.grid),
-                size(shape.block),
-                shape.shared
-            );
-            state.engine.note(&text);
-        })?;
-        let mut launch = Launch::new(shape.grid, shape.block, packed);
-        launch.cluster = shape.cluster;
-        launch.dynamic_shared = shape.shared;
-        launch.cooperative = shape.cooperative;
-        launch.programmatic = shape.programmatic;
-        Ok(Work::Launch(function, Box::new(launch)))
+        let (image, name) = (found.image, found.name.to_string_lossy().into_owned());
+        let packed = match packed {
+            Ok(packed) => packed,
+            Err(code) => {
+                let module = state.on_device(image)?;
+                state
+                    .engine
+                    .refused(module, &name, &shape.launch(Vec::new()), code);
+                return Err(code);
+            }
+        };
+        Ok(Work::Launch(function, Box::new(shape.launch(packed))))
     })
+}
+
+impl Shape {
+    /// A launch of this shape with the given parameters.
+    fn launch(&self, parameters: Vec<u8>) -> Launch {
+        let mut launch = Launch::new(self.grid, self.block, parameters);
+        launch.cluster = self.cluster;
+        launch.dynamic_shared = self.shared;
+        launch.cooperative = self.cooperative;
+        launch.programmatic = self.programmatic;
+        launch
+    }
 }
 
 fn check(shape: &Shape, function: &Function) -> Answer {
