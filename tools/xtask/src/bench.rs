@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::apps::{self, Program, Variant, build, build::Builder, build::Built};
 use crate::command;
-use crate::dist;
+use crate::dist::{self, Profile};
 use crate::toolkit;
 use crate::workspace::Workspace;
 
@@ -79,7 +79,7 @@ struct Entry {
 
 /// Builds the tool and the clean variants, and runs the measurement; false when a program could not be measured.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
-    let dist = dist::build(workspace)?;
+    let dist = dist::build(workspace, Profile::Release)?;
     let builder = Builder {
         toolkit: toolkit::ensure()?,
         dist,

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::apps::{self, Variant, build, build::Builder};
 use crate::command;
-use crate::dist;
+use crate::dist::{self, Profile};
 use crate::toolkit;
 use crate::workspace::Workspace;
 
@@ -16,7 +16,7 @@ const RACES_FOUND: i32 = 66;
 /// Builds everything, compiles the program that has `//@ demo:` in its header, and shows the report.
 pub fn run(workspace: &Workspace) -> Result<bool> {
     println!("[1/4] building cudarun-check");
-    let dist = dist::build(workspace)?;
+    let dist = dist::build(workspace, Profile::Release)?;
     println!("[2/4] looking for nvcc");
     let toolkit = toolkit::ensure()?;
     toolkit.announce();

@@ -90,7 +90,49 @@ const LIBRARIES: [Library; 5] = [
     },
 ];
 
-/// What `dist` made.
+/// How the command and its libraries are compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// As users get them.
+    Release,
+    /// As `cargo test` compiles them, with assertions and checks for overflow: nothing is compiled twice for tests of
+    /// programs.
+    Test,
+}
+
+impl Profile {
+    /// The folder below the target folder.
+    fn folder(self) -> &'static str {
+        match self {
+            Profile::Release => "dist",
+            Profile::Test => "dist-test",
+        }
+    }
+
+    /// Options of cargo that compile all of [`LIBRARIES`] and the command.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Profile::Release => &[
+                "build",
+                "--release",
+                "-p",
+                "cudarun-check",
+                "-p",
+                "shim-cuda",
+                "-p",
+                "shim-cudart",
+                "-p",
+                "shim-interposer",
+                "-p",
+                "shim-audit",
+            ],
+            // Of the whole workspace: for some of the packages cargo would choose other features, and compile again.
+            Profile::Test => &["test", "--workspace", "--no-run"],
+        }
+    }
+}
+
+/// What [`build`] has made.
 #[derive(Debug, Clone)]
 pub struct Dist {
     /// The folder with `bin` and `lib`.
@@ -99,9 +141,9 @@ pub struct Dist {
 
 impl Dist {
     /// The folder that `build` fills, whether or not it has.
-    pub fn of(workspace: &Workspace) -> Dist {
+    pub fn of(workspace: &Workspace, profile: Profile) -> Dist {
         Dist {
-            root: workspace.target.join("dist"),
+            root: workspace.target.join(profile.folder()),
         }
     }
 
@@ -123,9 +165,9 @@ impl Dist {
 }
 
 /// Builds the command and the libraries.
-pub fn build(workspace: &Workspace) -> Result<Dist> {
-    let built = cargo_build(workspace)?;
-    let dist = Dist::of(workspace);
+pub fn build(workspace: &Workspace, profile: Profile) -> Result<Dist> {
+    let built = cargo_build(workspace, profile)?;
+    let dist = Dist::of(workspace, profile);
     std::fs::create_dir_all(dist.root.join("bin"))?;
     std::fs::create_dir_all(dist.libraries().join(GPU))?;
     let tool = built
@@ -156,6 +198,8 @@ pub fn build(workspace: &Workspace) -> Result<Dist> {
 struct Message {
     reason: String,
     #[serde(default)]
+    profile: Compiled,
+    #[serde(default)]
     target: Target,
     #[serde(default)]
     filenames: Vec<PathBuf>,
@@ -167,25 +211,16 @@ struct Target {
     name: String,
 }
 
+#[derive(Deserialize, Default)]
+struct Compiled {
+    /// With the harness that runs the target's tests.
+    test: bool,
+}
+
 /// The executable or static library of each target, by the target's name.
-fn cargo_build(workspace: &Workspace) -> Result<BTreeMap<String, PathBuf>> {
-    let mut cargo = workspace.cargo(&[
-        "build",
-        "--release",
-        "--message-format=json-render-diagnostics",
-    ]);
-    cargo.args([
-        "-p",
-        "cudarun-check",
-        "-p",
-        "shim-cuda",
-        "-p",
-        "shim-cudart",
-        "-p",
-        "shim-interposer",
-        "-p",
-        "shim-audit",
-    ]);
+fn cargo_build(workspace: &Workspace, profile: Profile) -> Result<BTreeMap<String, PathBuf>> {
+    let mut cargo = workspace.cargo(profile.options());
+    cargo.arg("--message-format=json-render-diagnostics");
     cargo.stderr(Stdio::inherit());
     let output = cargo.output().context("cannot start cargo")?;
     if !output.status.success() {
@@ -196,7 +231,7 @@ fn cargo_build(workspace: &Workspace) -> Result<BTreeMap<String, PathBuf>> {
         let Ok(message) = serde_json::from_str::<Message>(line) else {
             continue;
         };
-        if message.reason != "compiler-artifact" {
+        if message.reason != "compiler-artifact" || message.profile.test {
             continue;
         }
         let archive = message

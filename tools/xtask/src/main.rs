@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    api_table, bench, browser, demo, device, dist, gpu_kit, mutants, names, oracles, package,
-    python, registers, suite, tidy, toolkit, workspace::Workspace,
+    api_table, bench, browser, demo, device, dist, dist::Profile, gpu_kit, mutants, names, oracles,
+    package, python, registers, suite, tidy, toolkit, workspace::Workspace,
 };
 
 /// Project automation for cudarun-check.
@@ -115,11 +115,10 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Demo => demo::run(&workspace),
         Command::Test(options) => suite::run(&workspace, &options),
         Command::Apps { arguments } => suite::apps(&workspace, &arguments),
-        Command::Dist => dist::build(&workspace).map(|dist| dist.announce()),
+        Command::Dist => dist::build(&workspace, Profile::Release).map(|dist| dist.announce()),
         Command::Package { kinds } => package::run(&workspace, &kinds),
-        Command::Python { packages } => {
-            dist::build(&workspace).and_then(|_| python::run(&workspace, &packages))
-        }
+        Command::Python { packages } => dist::build(&workspace, Profile::Release)
+            .and_then(|dist| python::run(&workspace, &dist, &packages)),
         Command::Toolkit => toolkit::ensure_all(),
         Command::Device { check } => device::run(&workspace, check),
         Command::Names { check } => names::run(&workspace, check),

@@ -13,7 +13,7 @@ use clap::Args;
 use crate::apps::build::{Builder, SIMULATED};
 use crate::apps::{self, Expect, Program, Variant};
 use crate::command;
-use crate::dist;
+use crate::dist::{self, Profile};
 use crate::oracles;
 use crate::toolkit;
 use crate::workspace::Workspace;
@@ -55,7 +55,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
 /// Records launches of programs, in a folder for each.
 fn record(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let builder = Builder {
-        dist: dist::build(workspace)?,
+        dist: dist::build(workspace, Profile::Release)?,
         toolkit: toolkit::ensure()?,
         folder: workspace.target.join("apps"),
         arch: SIMULATED.to_owned(),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::command;
-use crate::dist;
+use crate::dist::{self, Profile};
 use crate::workspace::Workspace;
 
 /// A kind of package.
@@ -55,7 +55,7 @@ fn architecture() -> &'static str {
 
 /// A folder with `bin`, `lib` and `share`.
 fn staged(workspace: &Workspace, scratch: &Path) -> Result<PathBuf> {
-    let dist = dist::build(workspace)?;
+    let dist = dist::build(workspace, Profile::Release)?;
     let root = scratch.join(format!("cudarun-check-{VERSION}"));
     copy(&dist.root, &root)?;
     let share = root.join("share");

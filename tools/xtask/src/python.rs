@@ -80,7 +80,7 @@ pub(crate) fn runs(program: &str) -> bool {
 }
 
 /// Runs the programs of these packages; of all, if none is given. The tool has been built.
-pub fn run(workspace: &Workspace, packages: &[Package]) -> Result<bool> {
+pub fn run(workspace: &Workspace, dist: &Dist, packages: &[Package]) -> Result<bool> {
     let toolkit = toolkit::ensure()?;
     let all = Package::value_variants();
     for &package in if packages.is_empty() { all } else { packages } {
@@ -88,7 +88,7 @@ pub fn run(workspace: &Workspace, packages: &[Package]) -> Result<bool> {
         let program = workspace.root.join(FOLDER).join(program);
         let wheels = fetched(folder, wheels)?;
         let tried = Tried {
-            dist: Dist::of(workspace),
+            dist,
             toolkit: &toolkit,
             program: &program,
             wheels: &wheels,
@@ -138,7 +138,7 @@ pub(crate) fn fetched(name: &str, wheels: &[&str]) -> Result<PathBuf> {
 
 /// A program of a package, and what it is run with.
 struct Tried<'a> {
-    dist: Dist,
+    dist: &'a Dist,
     toolkit: &'a Toolkit,
     program: &'a Path,
     wheels: &'a Path,

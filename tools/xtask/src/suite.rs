@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::command;
-use crate::dist::{self, Dist};
+use crate::dist::{self, Dist, Profile};
 use crate::python;
 use crate::toolkit::{self, Toolkit};
 use crate::workspace::Workspace;
@@ -108,7 +108,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
 
 /// `cargo xtask apps`: the last step alone, with arguments for the test runner.
 pub fn apps(workspace: &Workspace, arguments: &[String]) -> Result<bool> {
-    dist::build(workspace)?;
+    dist::build(workspace, Profile::Test)?;
     let toolkit = toolkit::ensure()?;
     let mut cargo = apps_command(workspace, &toolkit);
     let status = cargo
@@ -133,15 +133,16 @@ fn run_step(workspace: &Workspace, step: Step, summary_line: &mut SummaryLine) -
         ])),
         Step::Toolkit => toolkit::ensure_all().map(|_| ()),
         Step::Unit => unit(workspace, summary_line),
-        Step::Dist => dist::build(workspace).map(|_| ()),
-        Step::Python => python::run(workspace, &python::SMALL).map(|_| ()),
+        Step::Dist => dist::build(workspace, Profile::Test).map(|_| ()),
+        Step::Python => {
+            let dist = Dist::of(workspace, Profile::Test);
+            python::run(workspace, &dist, &python::SMALL).map(|_| ())
+        }
         Step::Apps => {
             let toolkit = toolkit::find().context("no nvcc, see the step that looks for it")?;
-            if !Dist::of(workspace).tool().exists() {
-                bail!(
-                    "no {}, see the step that builds it",
-                    Dist::of(workspace).tool().display()
-                );
+            let tool = Dist::of(workspace, Profile::Test).tool();
+            if !tool.exists() {
+                bail!("no {}, see the step that builds it", tool.display());
             }
             stream(&mut apps_command(workspace, &toolkit), summary_line)
         }

@@ -10,7 +10,7 @@ mod registers;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use xtask::apps::{self, Program, build, build::Builder, judge};
-use xtask::dist::Dist;
+use xtask::dist::{Dist, Profile};
 use xtask::suite::READY;
 use xtask::toolkit;
 use xtask::workspace::Workspace;
@@ -37,7 +37,7 @@ fn trials() -> anyhow::Result<Vec<Trial>> {
     let builder = match toolkit::find() {
         Some(toolkit) if ready => Some(Builder {
             toolkit,
-            dist: Dist::of(&workspace),
+            dist: Dist::of(&workspace, Profile::Test),
             folder: workspace.target.join("apps"),
             arch: build::SIMULATED.to_owned(),
             until: None,

@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::command;
-use crate::dist;
+use crate::dist::{self, Profile};
 use crate::workspace::Workspace;
 
 /// The most that a kit may weigh, in bytes.
@@ -44,7 +44,7 @@ pub fn make(workspace: &Workspace, folder: Option<&Path>) -> Result<bool> {
         );
         std::fs::remove_dir_all(&folder)?;
     }
-    let dist = dist::build(workspace)?;
+    let dist = dist::build(workspace, Profile::Release)?;
     // The script marks the folder as a kit, so that the next call may replace it when this one fails.
     std::fs::create_dir_all(&folder)?;
     std::fs::write(&script, SCRIPT)?;
