@@ -294,19 +294,7 @@ pub(crate) fn remarks(
             lines.push(("lock", what));
         }
     }
-    if report.run.has_several_processes() {
-        let all: Vec<String> = (race.processes.iter())
-            .filter_map(|&index| report.run.process(index))
-            .collect();
-        let more = all.len().saturating_sub(RELATED) as u64;
-        let mut shown = all[..all.len().min(RELATED)].join(", ");
-        if more > 0 {
-            put_in(&mut shown, format_args!(" and {} more", number(more)));
-        }
-        if !shown.is_empty() {
-            lines.push(("process", shown));
-        }
-    }
+    lines.extend(processes(race, report).map(|of| ("process", of)));
     let launches = race.launches.len() as u64;
     let mut seen = format!(
         "{}{} in {}",
@@ -361,6 +349,22 @@ pub(crate) fn remarks(
 
 /// Other pairs of accesses of an entry, and processes, that are shown.
 const RELATED: usize = 5;
+
+/// The processes that had a race, where a report is of several.
+pub(crate) fn processes(race: &Race, report: &Report) -> Option<String> {
+    if !report.run.has_several_processes() {
+        return None;
+    }
+    let all: Vec<String> = (race.processes.iter())
+        .filter_map(|&index| report.run.process(index))
+        .collect();
+    let more = all.len().saturating_sub(RELATED) as u64;
+    let mut shown = all[..all.len().min(RELATED)].join(", ");
+    if more > 0 {
+        put_in(&mut shown, format_args!(" and {} more", number(more)));
+    }
+    (!shown.is_empty()).then_some(shown)
+}
 
 /// The other pairs of accesses that the help repairs.
 fn also(race: &Race, sources: &Sources) -> impl Iterator<Item = String> {

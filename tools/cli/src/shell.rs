@@ -20,8 +20,7 @@ fn script(shell: Shell) -> String {
     clap_complete::generate(shell, &mut whole(), "cudarun-check", &mut script);
     let script = String::from_utf8_lossy(&script);
     match shell {
-        // clap_complete 4.6 spells a name with a hyphen in two ways, so that nothing is completed behind a subcommand.
-        Shell::Bash => script.replace("cudarun__subcmd__check", "cudarun__check"),
+        Shell::Bash => in_bash(&script),
         Shell::Zsh => in_zsh(&script),
         // A program may stand where a subcommand may; `-f` would leave out files.
         Shell::Fish => script.replace(
@@ -30,6 +29,38 @@ fn script(shell: Shell) -> String {
         ),
         _ => script.into_owned(),
     }
+}
+
+/// Where files are expected, options are completed behind a dash only, so that bash completes files.
+fn in_bash(script: &str) -> String {
+    // clap_complete 4.6 spells a name with a hyphen in two ways, so that nothing is completed behind a subcommand.
+    let script = script.replace("cudarun__subcmd__check", "cudarun__check");
+    let takers = takers_of_files(&whole(), "cudarun__check");
+    let mut takes_files = false;
+    let mut lines = String::new();
+    for line in script.lines() {
+        let label = line.trim().strip_suffix(')');
+        if let Some(label) = label.filter(|label| label.starts_with("cudarun__check")) {
+            takes_files = takers.iter().any(|taker| taker == label);
+        }
+        lines.extend([line, "\n"]);
+        if takes_files && line.trim().starts_with("opts=") {
+            lines.push_str("            [[ ${cur} == -* ]] || opts=\"\"\n");
+        }
+    }
+    lines
+}
+
+/// The labels in bash's script of a command and its subcommands, as far as they take words that are not listed.
+fn takers_of_files(command: &Command, label: &str) -> Vec<String> {
+    let mut free = command.get_positionals();
+    let takes = free.any(|word| word.get_possible_values().is_empty());
+    let mut takers: Vec<String> = takes.then(|| label.to_owned()).into_iter().collect();
+    for inner in command.get_subcommands() {
+        let name = inner.get_name().replace('-', "__");
+        takers.extend(takers_of_files(inner, &format!("{label}__subcmd__{name}")));
+    }
+    takers
 }
 
 /// A program may stand where a subcommand may, and its arguments behind it. The colon of a value's name ends it in zsh.
@@ -106,24 +137,47 @@ mod tests {
             ("baseline cr", "cr", "create"),
             ("baseline create --bas", "--bas", "--baseline"),
             ("report --format sar", "sar", "sarif"),
+            ("report --form", "--form", "--format"),
         ] {
-            let count = words.split(' ').count();
-            let before = words.split(' ').rev().nth(1).unwrap_or("cudarun-check");
-            let asks = format!(
-                "{}\nCOMP_WORDS=(cudarun-check {words}); COMP_CWORD={count}\n\
-                 _cudarun__check cudarun-check {last} {before}; echo \"${{COMPREPLY[@]}}\"",
-                script(Shell::Bash)
-            );
-            let output = std::process::Command::new("bash")
-                .args(["-c", &asks])
-                .output();
-            let output = output.expect("bash is there");
-            let all = String::from_utf8_lossy(&output.stdout);
+            let all = completed_by_bash(words, last);
             assert!(
                 all.split_whitespace().any(|word| word == completed),
-                "{words}: {output:?}"
+                "{words}: {all}"
             );
         }
+    }
+
+    /// Where nothing is completed here, bash completes files: `-o default`.
+    #[test]
+    fn bash_completes_files_where_they_are_expected() {
+        for (words, last) in [
+            ("report ''", ""),
+            ("report runs/a", "runs/a"),
+            ("verify ''", ""),
+            ("replay ''", ""),
+            ("baseline create ''", ""),
+        ] {
+            assert_eq!(completed_by_bash(words, last).trim(), "", "{words}");
+        }
+        assert_ne!(completed_by_bash("baseline ''", "").trim(), "");
+        assert_ne!(completed_by_bash("doctor ''", "").trim(), "");
+    }
+
+    /// What bash offers for the last of some words.
+    fn completed_by_bash(words: &str, last: &str) -> String {
+        let count = words.split(' ').count();
+        let before = words.split(' ').rev().nth(1).unwrap_or("cudarun-check");
+        let asks = format!(
+            "{}\nCOMP_WORDS=(cudarun-check {words}); COMP_CWORD={count}\n\
+             _cudarun__check cudarun-check '{last}' {before}; echo \"${{COMPREPLY[@]}}\"",
+            script(Shell::Bash)
+        );
+        let output = std::process::Command::new("bash")
+            .args(["-c", &asks])
+            .output();
+        let output = output.expect("bash is there");
+        assert!(output.stderr.is_empty(), "{words}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(crate) struct Finding<'a> {
     pub(crate) spots: Vec<Spot<'a>>,
     /// All of it, if it is a race.
     pub(crate) race: Option<&'a Race>,
+    /// The processes that had the race, where the report is of several.
+    pub(crate) processes: Option<String>,
     /// As in the text report.
     pub(crate) text: String,
 }
@@ -113,6 +115,7 @@ pub(crate) fn all<'a>(report: &'a Report, sources: &Sources) -> Vec<Finding<'a>>
             kernel: &of.kernel,
             spots: spot(&of.frames, label, sources).into_iter().collect(),
             race: None,
+            processes: None,
             text,
         }
     });
@@ -130,6 +133,7 @@ pub(crate) fn all<'a>(report: &'a Report, sources: &Sources) -> Vec<Finding<'a>>
             kernel: &failure.kernel,
             spots: spots.collect(),
             race: None,
+            processes: None,
             text: text::render_failure(failure, sources),
         }
     });
@@ -159,6 +163,7 @@ fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a
         kernel: &race.kernel.name,
         spots: spots.collect(),
         race: Some(race),
+        processes: excerpt::processes(race, report),
         text: excerpt::render(race, report, sources, Style::default()),
     }
 }
@@ -180,6 +185,7 @@ fn not_proved<'a>(of: &'a Verified, report: &'a Report, sources: &Sources) -> Ve
         kernel: &of.kernel,
         spots,
         race: None,
+        processes: None,
         text,
     };
     // The reasons are those of the weakest answer.

@@ -22,6 +22,9 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
                 format_args!("\n{}:{}: {}", spot.path, spot.line, spot.label),
             );
         }
+        if let Some(processes) = &finding.processes {
+            put_in(&mut message, format_args!("\nprocess: {processes}"));
+        }
         if !finding.help.is_empty() {
             put_in(&mut message, format_args!("\nhelp: {}", finding.help));
         }

@@ -77,7 +77,9 @@ fn entry(finding: &Finding<'_>) -> String {
         }
     };
     let rule = format!("    {} {}", finding.rule, finding.title());
-    let lines = lines.into_iter().chain([rule]);
+    let processes = finding.processes.iter();
+    let processes = processes.map(|of| format!("    Process {of}"));
+    let lines = lines.into_iter().chain([rule]).chain(processes);
     let lines: String = lines.map(|line| format!("{PREFIX}{line}\n")).collect();
     format!("{lines}{}", PREFIX.trim_end())
 }

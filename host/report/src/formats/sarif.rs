@@ -147,6 +147,9 @@ fn result(finding: &Finding<'_>, rules: &[Value]) -> Value {
             "launches": race.launches,
             "seeds": race.seeds,
         });
+        if let Some(processes) = &finding.processes {
+            result["properties"]["processes"] = json!(processes);
+        }
         // One flow with a thread for each side, in the order of this run.
         let threads: Vec<Value> = finding
             .spots

@@ -282,6 +282,22 @@ fn races_name_their_processes_where_there_are_several() {
     let text = render(&report, &sources);
     let named = "= process: 8 (./one -n), 9 (./two -n)";
     assert!(text.contains(named), "{text}");
+    for (format, named) in [
+        (
+            Format::Sarif,
+            "\"processes\": \"8 (./one -n), 9 (./two -n)\"",
+        ),
+        (Format::Github, "%0Aprocess: 8 (./one -n), 9 (./two -n)%0A"),
+        (
+            Format::Sanitizer,
+            "=========     Process 8 (./one -n), 9 (./two -n)\n",
+        ),
+        (Format::Markdown, "= process: 8 (./one -n), 9 (./two -n)"),
+        (Format::Junit, "= process: 8 (./one -n), 9 (./two -n)"),
+    ] {
+        let text = format.render(&report, &sources, Style::default()).unwrap();
+        assert!(text.contains(named), "{text}");
+    }
     // The indices are those of the sum.
     let other = Report::build(
         &[process(3, "./three", None, racy())],
@@ -299,6 +315,9 @@ fn races_name_their_processes_where_there_are_several() {
 fn one_process_for_each_schedule_is_not_named() {
     let (_folder, sources) = sources();
     let logs = [None, Some(1)].map(|seed| process(7, "./one", seed, vec![race(1, 1, 2, 4)]));
-    let text = render(&Report::build(&logs, &context(), &sources), &sources);
+    let report = Report::build(&logs, &context(), &sources);
+    let text = render(&report, &sources);
     assert!(!text.contains("= process: "), "{text}");
+    let sarif = Format::Sarif.render(&report, &sources, Style::default());
+    assert!(!sarif.unwrap().contains("\"processes\""));
 }
