@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use crate::command;
@@ -22,6 +22,14 @@ pub enum Kind {
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// What is packed beside `docs`; its first page is checked for links that lead nowhere.
+const TEXTS: [&str; 5] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+];
 const SUMMARY: &str = "Finds data races in CUDA programs";
 /// What a wheel is made with.
 const PYPROJECT: &str = include_str!("package/pyproject.toml");
@@ -74,10 +82,28 @@ fn staged(workspace: &Workspace, scratch: &Path) -> Result<PathBuf> {
     command::output(Command::new(dist.tool()).arg("manual").arg(&manual))?;
     let about = share.join("doc/cudarun-check");
     std::fs::create_dir_all(&about)?;
-    for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+    for file in TEXTS {
         std::fs::copy(workspace.root.join(file), about.join(file))?;
     }
+    copy(&workspace.root.join("docs"), &about.join("docs"))?;
+    links_lead_somewhere(&about.join(TEXTS[0]))?;
     Ok(root)
+}
+
+/// Complains about a link of a page to a file that is not beside it.
+fn links_lead_somewhere(page: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(page)?;
+    let folder = page.parent().context("a page lies in a folder")?;
+    let links = text.split("](").skip(1).filter_map(|rest| {
+        let (link, _) = rest.split_once(')')?;
+        link.split('#').next()
+    });
+    for link in links.filter(|link| !link.is_empty() && !link.contains("://")) {
+        if !folder.join(link).exists() {
+            bail!("{} links to {link}, which is not packed", page.display());
+        }
+    }
+    Ok(())
 }
 
 /// Copies a folder with the links in it.
@@ -116,10 +142,19 @@ fn deb(root: &Path, made: &Path, scratch: &Path) -> Result<(PathBuf, PathBuf)> {
     let tree = scratch.join("deb");
     std::fs::create_dir_all(tree.join("DEBIAN"))?;
     copy(root, &tree.join("usr"))?;
+    let about = tree.join("usr/share/doc/cudarun-check");
+    std::fs::write(
+        about.join("copyright"),
+        copyright(&std::fs::read_to_string(about.join("LICENSE-MIT"))?),
+    )?;
+    let mut du = Command::new("du");
+    let du = command::output(du.args(["-sk", "--apparent-size"]).arg(tree.join("usr")))?;
+    let size = du.split_whitespace().next().context("du says no size")?;
     let control = format!(
         "Package: cudarun-check\nVersion: {VERSION}\nArchitecture: {machine}\n\
          Maintainer: The cudarun-check authors <cudarun-check@localhost>\n\
-         Depends: libc6 (>= 2.34), libgcc-s1\nSection: devel\nPriority: optional\nDescription: {SUMMARY}\n"
+         Installed-Size: {size}\nDepends: libc6 (>= 2.34), libgcc-s1\nSection: devel\nPriority: optional\n\
+         Description: {SUMMARY}\n"
     );
     std::fs::write(tree.join("DEBIAN/control"), control)?;
     let path = made.join(format!("cudarun-check_{VERSION}_{machine}.deb"));
@@ -136,6 +171,28 @@ fn deb(root: &Path, made: &Path, scratch: &Path) -> Result<(PathBuf, PathBuf)> {
             .arg(&installed),
     )?;
     Ok((path, installed.join("usr/bin/cudarun-check")))
+}
+
+/// Who owns a Debian package's files, and under which licences, in Debian's machine-readable form.
+fn copyright(mit: &str) -> String {
+    let owner = mit
+        .lines()
+        .find_map(|line| line.strip_prefix("Copyright (c) "));
+    let mut text = format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
+         Upstream-Name: cudarun-check\n\nFiles: *\nCopyright: {}\nLicense: Expat or Apache-2.0\n\n\
+         License: Apache-2.0\n On Debian systems, the text is in /usr/share/common-licenses/Apache-2.0.\n\n\
+         License: Expat\n",
+        owner.unwrap_or_default()
+    );
+    let body = mit
+        .lines()
+        .skip_while(|line| !line.starts_with("Permission"));
+    for line in body {
+        let line = if line.is_empty() { "." } else { line };
+        text.extend([" ", line, "\n"]);
+    }
+    text
 }
 
 /// The wheel, and the command in a fresh virtual environment that has nothing else.
