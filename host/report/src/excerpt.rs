@@ -294,7 +294,7 @@ pub(crate) fn remarks(
             lines.push(("lock", what));
         }
     }
-    lines.extend(processes(race, report).map(|of| ("process", of)));
+    lines.extend(listed(&processes(race, report)).map(|of| ("process", of)));
     let launches = race.launches.len() as u64;
     let mut seen = format!(
         "{}{} in {}",
@@ -350,20 +350,23 @@ pub(crate) fn remarks(
 /// Other pairs of accesses of an entry, and processes, that are shown.
 const RELATED: usize = 5;
 
-/// The processes that had a race, where a report is of several.
-pub(crate) fn processes(race: &Race, report: &Report) -> Option<String> {
-    if !report.run.has_several_processes() {
-        return None;
+/// The processes that had a race; none is named where a report is of one process alone.
+pub(crate) fn processes(race: &Race, report: &Report) -> Vec<String> {
+    let all = race.processes.iter();
+    match report.run.has_several_processes() {
+        true => all.filter_map(|&of| report.run.process(of)).collect(),
+        false => Vec::new(),
     }
-    let all: Vec<String> = (race.processes.iter())
-        .filter_map(|&index| report.run.process(index))
-        .collect();
-    let more = all.len().saturating_sub(RELATED) as u64;
-    let mut shown = all[..all.len().min(RELATED)].join(", ");
+}
+
+/// The first few processes, and how many more there are; nothing if there are none.
+pub(crate) fn listed(processes: &[String]) -> Option<String> {
+    let more = processes.len().saturating_sub(RELATED) as u64;
+    let mut shown = processes[..processes.len().min(RELATED)].join(", ");
     if more > 0 {
         put_in(&mut shown, format_args!(" and {} more", number(more)));
     }
-    (!shown.is_empty()).then_some(shown)
+    (!processes.is_empty()).then_some(shown)
 }
 
 /// The other pairs of accesses that the help repairs.

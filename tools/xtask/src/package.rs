@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use crate::command;
 use crate::dist::{self, Profile};
+use crate::tidy::papers::links;
 use crate::workspace::Workspace;
 
 /// A kind of package.
@@ -22,9 +23,10 @@ pub enum Kind {
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// What is packed beside `docs`; its first page is checked for links that lead nowhere.
+const README: &str = "README.md";
+/// What is packed beside `docs`.
 const TEXTS: [&str; 5] = [
-    "README.md",
+    README,
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "LICENSE-MIT",
@@ -86,7 +88,7 @@ fn staged(workspace: &Workspace, scratch: &Path) -> Result<PathBuf> {
         std::fs::copy(workspace.root.join(file), about.join(file))?;
     }
     copy(&workspace.root.join("docs"), &about.join("docs"))?;
-    links_lead_somewhere(&about.join(TEXTS[0]))?;
+    links_lead_somewhere(&about.join(README))?;
     Ok(root)
 }
 
@@ -94,16 +96,14 @@ fn staged(workspace: &Workspace, scratch: &Path) -> Result<PathBuf> {
 fn links_lead_somewhere(page: &Path) -> Result<()> {
     let text = std::fs::read_to_string(page)?;
     let folder = page.parent().context("a page lies in a folder")?;
-    let links = text.split("](").skip(1).filter_map(|rest| {
-        let (link, _) = rest.split_once(')')?;
-        link.split('#').next()
-    });
-    for link in links.filter(|link| !link.is_empty() && !link.contains("://")) {
-        if !folder.join(link).exists() {
-            bail!("{} links to {link}, which is not packed", page.display());
-        }
+    match text
+        .lines()
+        .flat_map(links)
+        .find(|link| !folder.join(link).exists())
+    {
+        Some(link) => bail!("{} links to {link}, which is not packed", page.display()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Copies a folder with the links in it.
@@ -145,7 +145,7 @@ fn deb(root: &Path, made: &Path, scratch: &Path) -> Result<(PathBuf, PathBuf)> {
     let about = tree.join("usr/share/doc/cudarun-check");
     std::fs::write(
         about.join("copyright"),
-        copyright(&std::fs::read_to_string(about.join("LICENSE-MIT"))?),
+        copyright(&std::fs::read_to_string(about.join("LICENSE-MIT"))?)?,
     )?;
     let mut du = Command::new("du");
     let du = command::output(du.args(["-sk", "--apparent-size"]).arg(tree.join("usr")))?;
@@ -174,16 +174,16 @@ fn deb(root: &Path, made: &Path, scratch: &Path) -> Result<(PathBuf, PathBuf)> {
 }
 
 /// Who owns a Debian package's files, and under which licences, in Debian's machine-readable form.
-fn copyright(mit: &str) -> String {
+fn copyright(mit: &str) -> Result<String> {
     let owner = mit
         .lines()
-        .find_map(|line| line.strip_prefix("Copyright (c) "));
+        .find_map(|line| line.strip_prefix("Copyright (c) "))
+        .context("LICENSE-MIT names no owner")?;
     let mut text = format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
-         Upstream-Name: cudarun-check\n\nFiles: *\nCopyright: {}\nLicense: Expat or Apache-2.0\n\n\
+         Upstream-Name: cudarun-check\n\nFiles: *\nCopyright: {owner}\nLicense: Expat or Apache-2.0\n\n\
          License: Apache-2.0\n On Debian systems, the text is in /usr/share/common-licenses/Apache-2.0.\n\n\
-         License: Expat\n",
-        owner.unwrap_or_default()
+         License: Expat\n"
     );
     let body = mit
         .lines()
@@ -192,7 +192,7 @@ fn copyright(mit: &str) -> String {
         let line = if line.is_empty() { "." } else { line };
         text.extend([" ", line, "\n"]);
     }
-    text
+    Ok(text)
 }
 
 /// The wheel, and the command in a fresh virtual environment that has nothing else.

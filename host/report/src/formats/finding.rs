@@ -58,7 +58,7 @@ pub(crate) struct Finding<'a> {
     /// All of it, if it is a race.
     pub(crate) race: Option<&'a Race>,
     /// The processes that had the race, where the report is of several.
-    pub(crate) processes: Option<String>,
+    pub(crate) processes: Vec<String>,
     /// As in the text report.
     pub(crate) text: String,
 }
@@ -115,7 +115,7 @@ pub(crate) fn all<'a>(report: &'a Report, sources: &Sources) -> Vec<Finding<'a>>
             kernel: &of.kernel,
             spots: spot(&of.frames, label, sources).into_iter().collect(),
             race: None,
-            processes: None,
+            processes: Vec::new(),
             text,
         }
     });
@@ -133,7 +133,7 @@ pub(crate) fn all<'a>(report: &'a Report, sources: &Sources) -> Vec<Finding<'a>>
             kernel: &failure.kernel,
             spots: spots.collect(),
             race: None,
-            processes: None,
+            processes: Vec::new(),
             text: text::render_failure(failure, sources),
         }
     });
@@ -185,7 +185,7 @@ fn not_proved<'a>(of: &'a Verified, report: &'a Report, sources: &Sources) -> Ve
         kernel: &of.kernel,
         spots,
         race: None,
-        processes: None,
+        processes: Vec::new(),
         text,
     };
     // The reasons are those of the weakest answer.

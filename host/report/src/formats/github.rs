@@ -4,6 +4,7 @@
 
 use super::finding::{Finding, Level};
 use crate::coverage;
+use crate::excerpt;
 use crate::model::{Outcome, Report};
 use crate::words::put_in;
 
@@ -22,7 +23,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
                 format_args!("\n{}:{}: {}", spot.path, spot.line, spot.label),
             );
         }
-        if let Some(processes) = &finding.processes {
+        if let Some(processes) = excerpt::listed(&finding.processes) {
             put_in(&mut message, format_args!("\nprocess: {processes}"));
         }
         if !finding.help.is_empty() {

@@ -2,6 +2,7 @@
 
 use super::finding::{Finding, Level, Spot};
 use crate::coverage;
+use crate::excerpt;
 use crate::model::{Act, Report};
 use crate::text::Style;
 use crate::words::put_in;
@@ -77,7 +78,7 @@ fn entry(finding: &Finding<'_>) -> String {
         }
     };
     let rule = format!("    {} {}", finding.rule, finding.title());
-    let processes = finding.processes.iter();
+    let processes = excerpt::listed(&finding.processes);
     let processes = processes.map(|of| format!("    Process {of}"));
     let lines = lines.into_iter().chain([rule]).chain(processes);
     let lines: String = lines.map(|line| format!("{PREFIX}{line}\n")).collect();

@@ -147,8 +147,8 @@ fn result(finding: &Finding<'_>, rules: &[Value]) -> Value {
             "launches": race.launches,
             "seeds": race.seeds,
         });
-        if let Some(processes) = &finding.processes {
-            result["properties"]["processes"] = json!(processes);
+        if !finding.processes.is_empty() {
+            result["properties"]["processes"] = json!(finding.processes);
         }
         // One flow with a thread for each side, in the order of this run.
         let threads: Vec<Value> = finding

@@ -283,10 +283,6 @@ fn races_name_their_processes_where_there_are_several() {
     let named = "= process: 8 (./one -n), 9 (./two -n)";
     assert!(text.contains(named), "{text}");
     for (format, named) in [
-        (
-            Format::Sarif,
-            "\"processes\": \"8 (./one -n), 9 (./two -n)\"",
-        ),
         (Format::Github, "%0Aprocess: 8 (./one -n), 9 (./two -n)%0A"),
         (
             Format::Sanitizer,
@@ -298,6 +294,12 @@ fn races_name_their_processes_where_there_are_several() {
         let text = format.render(&report, &sources, Style::default()).unwrap();
         assert!(text.contains(named), "{text}");
     }
+    let sarif = Format::Sarif.render(&report, &sources, Style::default());
+    let sarif: serde_json::Value = serde_json::from_str(&sarif.unwrap()).unwrap();
+    assert_eq!(
+        sarif["runs"][0]["results"][0]["properties"]["processes"],
+        serde_json::json!(["8 (./one -n)", "9 (./two -n)"])
+    );
     // The indices are those of the sum.
     let other = Report::build(
         &[process(3, "./three", None, racy())],

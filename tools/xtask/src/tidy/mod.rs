@@ -9,7 +9,7 @@ mod advice;
 mod arrows;
 mod claims;
 mod linked;
-mod papers;
+pub(crate) mod papers;
 mod sources;
 
 use std::path::{Path, PathBuf};

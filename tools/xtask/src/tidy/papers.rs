@@ -54,7 +54,7 @@ fn paths<'a>(line: &'a str, tree: &'a Tree) -> impl Iterator<Item = &'a str> {
 }
 
 /// The files that a line links to, relative to its own.
-fn links(line: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn links(line: &str) -> impl Iterator<Item = &str> {
     let targets = line
         .split("](")
         .skip(1)
