@@ -291,3 +291,24 @@ fn lanes_whose_atomics_change_nothing_observe_those_of_the_lanes_before_them() {
     }
     assert!(racy > read / 8 && racy < read * 7 / 8, "{racy} of {read}");
 }
+
+#[test]
+fn a_kernel_that_shares_a_function_with_a_journaled_one_is_judged_by_its_journal() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .func shared_one() { ret; }\n\
+        .visible .entry orders(.param .u64 words) {\n\
+        .reg .b64 %a;\n\
+        ld.param.u64 %a, [words]; st.release.gpu.global.u32 [%a], 1; call shared_one; ret; }\n\
+        .visible .entry k(.param .u64 words) {\n\
+        .reg .b64 %a;\n\
+        ld.param.u64 %a, [words]; st.global.u32 [%a], 1; call shared_one; ret; }";
+    let mut rig = journaled(text, Options::default());
+    let memory = rig.memory(&[0]);
+    let audit = rig.audit(&launch(1, 2, &[memory]));
+    assert!(!audit.cells_decide && !audit.release_capable);
+    assert_eq!(words(&audit.clocks).len(), 1);
+    assert_eq!(
+        words(audit.journal.as_deref().unwrap()),
+        words(&audit.clocks)
+    );
+}

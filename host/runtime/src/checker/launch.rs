@@ -132,7 +132,7 @@ pub struct PendingLaunch {
     pub(super) journaled: bool,
     /// The fence rule says which of the conflicts are races.
     fence_rule: bool,
-    /// The cells can decide all races of the kernel.
+    /// The cells judge the kernel, and can decide all its races.
     by_cells: bool,
     /// What the launch's arguments prove.
     pub(super) proved: Option<Arc<Proved>>,
@@ -568,7 +568,7 @@ impl Checker {
         pending.release_capable = info.release_capable;
         pending.journaled = info.journaled;
         let beyond = info.release_capable || info.beyond_cells || !info.not_understood.is_empty();
-        pending.by_cells = !beyond;
+        pending.by_cells = !(beyond || info.journaled);
         // The fence rule wants an acquire, which the scoped model does without.
         let counted = self.options.mode == Mode::Fast
             && self.options.model != Some(Model::Scoped)
