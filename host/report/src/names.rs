@@ -5,6 +5,9 @@ use std::ops::Range;
 /// What stands before the name of a variable where others say which call has made memory.
 pub const VARIABLE: &str = "variable ";
 
+/// What numba makes of `<locals>.` in the name of a function that is defined in another.
+const LOCALS: &str = "_3clocals_3e::";
+
 /// A name as a person wrote it; the mangled one when it cannot be demangled.
 pub fn demangle(name: &str) -> String {
     // Without the prefix a short name would pass for a type: `m` for `unsigned long`.
@@ -12,7 +15,7 @@ pub fn demangle(name: &str) -> String {
         && let Ok(symbol) = cpp_demangle::Symbol::new(name)
         && let Ok(text) = symbol.demangle(&cpp_demangle::DemangleOptions::default())
     {
-        return without_tags(text);
+        return without_tags(text).replace(LOCALS, "");
     }
     rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
 }
@@ -60,11 +63,15 @@ pub fn readable(text: &str) -> String {
     readable
 }
 
-/// Whether `name` names the function of which the mangled name is known: as a whole, mangled or demangled, or without
-/// parameters, return type, template arguments and what it is declared in.
+/// Whether `name` names the function of which the mangled name is known: as that, or in one of its [`forms`].
 pub fn is_called(mangled: &str, name: &str) -> bool {
-    let demangled = demangle(mangled);
-    let Range { start, end } = base_range(&demangled);
+    mangled == name || forms(&demangle(mangled)).contains(&name)
+}
+
+/// The demangled name of a function, and what it is also called: without parameters, return type, template arguments
+/// and what it is declared in.
+pub(crate) fn forms(demangled: &str) -> [&str; 6] {
+    let Range { start, end } = base_range(demangled);
     let arguments = demangled[end..].starts_with('<');
     let instance = end
         + if arguments {
@@ -85,7 +92,7 @@ pub fn is_called(mangled: &str, name: &str) -> bool {
         inner..instance,
         inner..end,
     ];
-    mangled == name || parts.into_iter().any(|part| demangled[part] == *name)
+    parts.map(|part| &demangled[part])
 }
 
 /// The name without parameters, template arguments and return type: `void f<int>(int*)` is `f`.
@@ -217,6 +224,10 @@ mod tests {
             (
                 "_ZN8__main__5shiftB2v1B3c51E5ArrayIfLi1EE",
                 "__main__::shift(Array<float, 1>)",
+            ),
+            (
+                "_ZN8__main__4make12_3clocals_3e5shiftB2v1B3c51E5ArrayIfLi1EE",
+                "__main__::make::shift(Array<float, 1>)",
             ),
             ("_Zk", "_Zk"),
         ] {

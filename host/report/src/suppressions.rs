@@ -10,7 +10,7 @@ use toml::de::DeTable;
 use toml::value::Datetime;
 
 use crate::model::{Access, Race};
-use crate::names::{VARIABLE, base, demangle, variable};
+use crate::names::{VARIABLE, demangle, forms, variable};
 
 /// The kinds of lines that ThreadSanitizer knows besides `race:`; they say nothing of races on a device.
 const OTHERS: [&str; 5] = ["thread", "mutex", "signal", "deadlock", "called_from_lib"];
@@ -111,9 +111,10 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
-    /// Whether a function or kernel is meant: by its full name, or without parameters and template arguments.
+    /// Whether a function or kernel is meant: by its full name, or also without parameters, template arguments and
+    /// namespaces.
     fn names(&self, demangled: &str) -> bool {
-        self.fits(demangled) || self.fits(base(demangled))
+        forms(demangled).into_iter().any(|form| self.fits(form))
     }
 
     /// The folder that a file, which is matched from its end, lies in.
@@ -530,7 +531,10 @@ pub(crate) mod tests {
             ("kernel = 'K'", false),
             ("function = 'lib::f'", true),
             ("function = 'k'", true),
-            ("function = 'f'", false),
+            ("function = 'f'", true),
+            ("function = 'f<int>'", true),
+            ("function = 'lib'", false),
+            ("function = 're:^f$'", true),
             ("function = '*f<int>*'", true),
             ("file = 'lib.h'", true),
             ("file = '/i/lib.h'", true),

@@ -47,6 +47,15 @@ const PTXAS: &str = include_str!("dist/ptxas.sh");
 /// What programs on a GPU get, apart from what stands in for one.
 const GPU: &str = "gpu";
 
+/// The crates that [`LIBRARIES`] and the command are made from.
+pub const PACKAGES: [&str; 5] = [
+    "cudarun-check",
+    "shim-cuda",
+    "shim-cudart",
+    "shim-interposer",
+    "shim-audit",
+];
+
 const LIBRARIES: [Library; 5] = [
     Library {
         folder: "",
@@ -109,25 +118,15 @@ impl Profile {
         }
     }
 
-    /// Options of cargo that compile all of [`LIBRARIES`] and the command.
-    fn options(self) -> &'static [&'static str] {
+    /// Options of cargo that compile [`PACKAGES`].
+    fn options(self) -> Vec<&'static str> {
         match self {
-            Profile::Release => &[
-                "build",
-                "--release",
-                "-p",
-                "cudarun-check",
-                "-p",
-                "shim-cuda",
-                "-p",
-                "shim-cudart",
-                "-p",
-                "shim-interposer",
-                "-p",
-                "shim-audit",
-            ],
+            Profile::Release => {
+                let packages = PACKAGES.iter().flat_map(|name| ["-p", name]);
+                ["build", "--release"].into_iter().chain(packages).collect()
+            }
             // Of the whole workspace: for some of the packages cargo would choose other features, and compile again.
-            Profile::Test => &["test", "--workspace", "--no-run"],
+            Profile::Test => vec!["test", "--workspace", "--no-run"],
         }
     }
 }
@@ -219,7 +218,7 @@ struct Compiled {
 
 /// The executable or static library of each target, by the target's name.
 fn cargo_build(workspace: &Workspace, profile: Profile) -> Result<BTreeMap<String, PathBuf>> {
-    let mut cargo = workspace.cargo(profile.options());
+    let mut cargo = workspace.cargo(&profile.options());
     cargo.arg("--message-format=json-render-diagnostics");
     cargo.stderr(Stdio::inherit());
     let output = cargo.output().context("cannot start cargo")?;

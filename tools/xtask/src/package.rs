@@ -1,5 +1,7 @@
 //! `cargo xtask package`: what users install. Each package is installed in a temporary folder and tried.
 
+mod notices;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -87,6 +89,7 @@ fn staged(workspace: &Workspace, scratch: &Path) -> Result<PathBuf> {
     for file in TEXTS {
         std::fs::copy(workspace.root.join(file), about.join(file))?;
     }
+    std::fs::write(about.join(notices::FILE), notices::text(workspace)?)?;
     copy(&workspace.root.join("docs"), &about.join("docs"))?;
     links_lead_somewhere(&about.join(README))?;
     Ok(root)
@@ -179,9 +182,11 @@ fn copyright(mit: &str) -> Result<String> {
         .lines()
         .find_map(|line| line.strip_prefix("Copyright (c) "))
         .context("LICENSE-MIT names no owner")?;
+    let file = notices::FILE;
     let mut text = format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
-         Upstream-Name: cudarun-check\n\nFiles: *\nCopyright: {owner}\nLicense: Expat or Apache-2.0\n\n\
+         Upstream-Name: cudarun-check\n\
+         Comment: The licences of the Rust crates that are linked in are in {file}.\n\nFiles: *\nCopyright: {owner}\nLicense: Expat or Apache-2.0\n\n\
          License: Apache-2.0\n On Debian systems, the text is in /usr/share/common-licenses/Apache-2.0.\n\n\
          License: Expat\n"
     );
