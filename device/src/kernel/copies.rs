@@ -4,7 +4,7 @@
 //! accessed while it is under way is told. So are those of an mbarrier from its first operation on: what
 //! one thread alone does there like data may race with any of them.
 
-use crate::journal::{Access, TURN, append, tell_as, told, touch};
+use crate::journal::{Access, Subject, TURN, append, tell_as, told, touch};
 use crate::layout::*;
 use crate::memory::*;
 use crate::turns::lock;
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn __cudarun_journal_barrier(
             return 0;
         }
         touch(launch, state, &access);
-        let number = append(launch, state, ENTRY_MBARRIER, own_lane(), (address, what, count));
+        let number = append(launch, state, ENTRY_MBARRIER, own_lane(), Subject { address, what, more: count });
         told(state, number);
         1
     }

@@ -127,16 +127,25 @@ pub unsafe extern "C" fn __cudarun_journal_event(
             return;
         }
         let lanes = peers_of_cell(about, (what as u64) << 32u32 | kind as u64);
-        event(launch, state, lanes, kind, (about, what, 0));
+        event(launch, state, lanes, kind, Subject { address: about, what, more: 0 });
     }
 }
 
+/// What an entry is about.
+pub struct Subject {
+    pub address: u64,
+    /// The instruction.
+    pub what: u32,
+    /// What the kind of the entry adds: a time, a count, or a number of bytes.
+    pub more: u32,
+}
+
 /// Something that orders threads, by those lanes: told by the first one.
-pub unsafe fn event(launch: *const LaunchBlock, state: u64, lanes: u32, kind: u32, what: (u64, u32, u32)) {
+pub unsafe fn event(launch: *const LaunchBlock, state: u64, lanes: u32, kind: u32, about: Subject) {
     unsafe {
         let mut number = 0;
         if lanes & lanes_below() == 0 {
-            number = append(launch, state, kind, lanes, what);
+            number = append(launch, state, kind, lanes, about);
         }
         // Nobody goes on before the entry has its number.
         told(state, of_lane(lanes, first(lanes), number));
@@ -181,7 +190,7 @@ pub unsafe fn tell_as(launch: *const LaunchBlock, state: u64, access: &Access, k
 unsafe fn append_access(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) -> u32 {
     let kind = of_space(kind, access.word);
     let bytes = if access.copies { access.bytes() } else { 0 };
-    unsafe { append(launch, state, kind, own_lane(), (access.address, access.what, bytes)) }
+    unsafe { append(launch, state, kind, own_lane(), Subject { address: access.address, what: access.what, more: bytes }) }
 }
 
 /// The kind of an entry about an access.
@@ -212,11 +221,11 @@ pub unsafe fn append(
     state: u64,
     kind: u32,
     lanes: u32,
-    what: (u64, u32, u32),
+    about: Subject,
 ) -> u32 {
     unsafe {
         let number = reserve(launch);
-        put(launch, state, number, kind, lanes, what)
+        put(launch, state, number, kind, lanes, about)
     }
 }
 
@@ -237,9 +246,9 @@ pub unsafe fn put(
     number: u64,
     kind: u32,
     lanes: u32,
-    what: (u64, u32, u32),
+    about: Subject,
 ) -> u32 {
-    unsafe { write(launch, number, load_local::<{ WHO }>(state), kind, lanes, what) }
+    unsafe { write(launch, number, load_local::<{ WHO }>(state), kind, lanes, about) }
 }
 
 /// CTA and warp of an identity without tag.
@@ -247,21 +256,22 @@ unsafe fn who(me: u64, launch: *const LaunchBlock) -> u64 {
     rule::cta(me, &unsafe { shifts(launch) }) << 5u32 | (me & WARP_MASK) >> WARP_SHIFT
 }
 
-/// Adds an entry: address, instruction and time of what somebody has done.
+/// Adds an entry about what somebody has done.
 unsafe fn write(
     launch: *const LaunchBlock,
     number: u64,
     who: u64,
     kind: u32,
     lanes: u32,
-    what: (u64, u32, u32),
+    about: Subject,
 ) -> u32 {
     unsafe {
         let journal = (*launch).journal as *mut Journal;
         if number < (*journal).capacity {
             let at = (*journal).entries + (number << 5u32);
-            let about = what.1 as u64 | (what.2 as u64) << 32u32;
-            store_entry(at, (what.0, who, about, lanes as u64 | (kind as u64) << 32u32));
+            let Subject { address, what, more } = about;
+            let about = what as u64 | (more as u64) << 32u32;
+            store_entry(at, address, who, about, lanes as u64 | (kind as u64) << 32u32);
         }
         (number + 1) as u32
     }
@@ -274,7 +284,7 @@ pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> 
         if offset == OUTSIDE {
             return outside(launch, access);
         }
-        let mut found = enter(launch, state, access, (access.address, offset >> access.granule_log2()));
+        let mut found = enter(launch, state, access, access.address, offset >> access.granule_log2());
         if access.is(JOURNAL_FORCED) | access.copies {
             found = found | TELL;
         }
@@ -319,7 +329,7 @@ pub unsafe extern "C" fn __cudarun_journal_touch(
             if offset == OUTSIDE {
                 return if found & TELL == 0 { found | outside(launch, &access) } else { found };
             }
-            found = found | enter(launch, state, &access, (at, offset >> access.granule_log2()));
+            found = found | enter(launch, state, &access, at, offset >> access.granule_log2());
             at = at + (1u64 << access.granule_log2());
         }
         found
@@ -383,7 +393,8 @@ unsafe fn enter(
     launch: *const LaunchBlock,
     state: u64,
     access: &Access,
-    (address, granule): (u64, u64),
+    address: u64,
+    granule: u64,
 ) -> u32 {
     unsafe {
         let shifts = shifts(launch);
@@ -469,8 +480,8 @@ unsafe fn enter(
                 // The cell is its owner's, with the same tag.
                 let owner = cell ^ tag;
                 let by = who(owner, launch);
-                earlier(launch, by, owner, access, (address, stored));
-                earlier(launch, by, owner, access, (address, loaded));
+                earlier(launch, by, owner, access, address, stored);
+                earlier(launch, by, owner, access, address, loaded);
             }
             let (found, strong) = if access.is(JOURNAL_FORCED) {
                 (TELL | STRONG, JOURNAL_STRONG)
@@ -489,7 +500,8 @@ unsafe fn earlier(
     by: u64,
     owner: u64,
     access: &Access,
-    (address, witness): (u64, u64),
+    address: u64,
+    witness: u64,
 ) {
     if witness == 0 {
         return;
@@ -498,6 +510,6 @@ unsafe fn earlier(
         let kind = of_space(ENTRY_EARLIER, access.word);
         let lanes = 1u32 << (owner & LANE_MASK) as u32;
         let what = ((witness & !READ_ONLY) >> 32u32) as u32;
-        write(launch, reserve(launch), by, kind, lanes, (address, what, witness as u32));
+        write(launch, reserve(launch), by, kind, lanes, Subject { address, what, more: witness as u32 });
     }
 }

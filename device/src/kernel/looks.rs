@@ -104,7 +104,8 @@ pub unsafe fn end(
     launch: *const LaunchBlock,
     state: u64,
     access: &Access,
-    (lock, asked): (*const Lock, u64),
+    lock: *const Lock,
+    asked: u64,
 ) -> bool {
     unsafe {
         let asked_at = &raw const (*lock).asked as u64;
@@ -127,7 +128,7 @@ pub unsafe fn end(
             return false;
         }
         let kind = of_space(if access.is(JOURNAL_WRITES) { ENTRY_LOOK } else { ENTRY_ACCESS }, access.word);
-        let number = put(launch, state, number, kind, own_lane(), (access.address, access.what, 0));
+        let number = put(launch, state, number, kind, own_lane(), Subject { address: access.address, what: access.what, more: 0 });
         goes_on(state, number);
         look.remember(state, access, counts);
         true

@@ -454,7 +454,7 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
                 // The witnesses are the cell's own unless it changes meanwhile.
                 let mut seen = load_cell(cell_at);
                 if seen == cell {
-                    let was = (cell, witnesses.sole(cell));
+                    let was = witness::Was { cell, sole: witnesses.sole(cell) };
                     let other = witness::partner(witnesses, shifts, outcome.verdict, was, kind, by.mine);
                     seen = load_cell(cell_at);
                     if seen == cell {
@@ -474,18 +474,18 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
             // Nobody else touches the witnesses of a busy cell, once one that is on its way is there. That of
             // what is over was entered before, but for another CTA's in a slot that this one takes over.
             let over = alone & (outcome.verdict == rule::OK);
-            let was = (cell, if over { 0 } else { witnesses.sole(cell) });
+            let sole = if over { 0 } else { witnesses.sole(cell) };
             let other = if outcome.verdict == rule::OK {
                 witness::NOBODY
             } else {
-                witness::partner(witnesses, shifts, outcome.verdict, was, kind, by.mine)
+                witness::partner(witnesses, shifts, outcome.verdict, witness::Was { cell, sole }, kind, by.mine)
             };
             let write = kind > rule::STRONG_LOAD_CTA;
             // A cell that is not decided on may still stand for what other CTAs can conflict with.
             if alone {
                 witness::remember_alone(witnesses, outcome.next, write, by.mine, by.stamp);
             } else {
-                witness::remember(witnesses, shifts, was, outcome.next, write, by.mine, by.stamp);
+                witness::remember(witnesses, shifts, witness::Was { cell, sole }, outcome.next, write, by.mine, by.stamp);
             }
             publish(cell_at, outcome.next, witnesses.near);
             settle(launch, outcome.verdict, cell, other, by);

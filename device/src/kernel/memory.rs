@@ -265,10 +265,10 @@ pub fn clear_local<const OFFSET: u64>(from: u64) {
 }
 
 /// An entry of a journal, the last of its words so that the others are seen with it.
-pub fn store_entry(at: u64, words: (u64, u64, u64, u64)) {
+pub fn store_entry(at: u64, first: u64, second: u64, third: u64, last: u64) {
     unsafe {
         asm!("st.relaxed.gpu.global.u64 [{0}], {1};", "st.relaxed.gpu.global.u64 [{0}+8], {2};",
             "st.relaxed.gpu.global.u64 [{0}+16], {3};", "st.release.gpu.global.u64 [{0}+24], {4};",
-            in(reg64) at, in(reg64) words.0, in(reg64) words.1, in(reg64) words.2, in(reg64) words.3, options(nomem))
+            in(reg64) at, in(reg64) first, in(reg64) second, in(reg64) third, in(reg64) last, options(nomem))
     };
 }

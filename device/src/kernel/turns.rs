@@ -116,7 +116,7 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         }
         let lock = load_local::<{ LOCK }>(state) as *mut Lock;
         if turn == 0 {
-            return !looks::end(launch, state, &access, (lock, load_local::<{ SEEN }>(state))) as u32;
+            return !looks::end(launch, state, &access, lock, load_local::<{ SEEN }>(state)) as u32;
         }
         store_local::<{ TURN }>(state, 0);
         let looks = access.is(JOURNAL_LOOKS) | !access.is(JOURNAL_WRITES);
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn __cudarun_journal_made(
             return 0;
         }
         let kind = of_space(if writes & !changed { ENTRY_LOOK } else { ENTRY_ACCESS }, word);
-        let number = put(launch, state, number, kind, own_lane(), (address, what, 0));
+        let number = put(launch, state, number, kind, own_lane(), Subject { address, what, more: 0 });
         goes_on(state, number);
         // What the lane knows is what those before it and the lane itself have added. An entry of a change does not
         // stand for later ones that change nothing: the first of these gets its own.
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn __cudarun_journal_fenced(
         }
         let lanes = load_local::<{ TOGETHER }>(state) as u32;
         store_local::<{ TOGETHER }>(state, 0);
-        event(launch, state, lanes, kind, (about, what, 0));
+        event(launch, state, lanes, kind, Subject { address: about, what, more: 0 });
         let turn = load_local::<{ TURN }>(state);
         if turn != 0 {
             store_local::<{ TURN }>(state, 0);

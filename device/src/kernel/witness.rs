@@ -131,9 +131,15 @@ pub fn class(verdict: u32, cell: u64) -> u64 {
     cell >> shift & CLASS_BITS
 }
 
-/// The earlier access that `kind` conflicts with; not the asking thread's own if there is another. `sole` as
-/// [`sole`] gives it.
-pub fn partner(at: &At, shifts: &Shifts, verdict: u32, (cell, sole): (u64, u64), kind: u32, mine: u64) -> Other {
+/// A cell before an access.
+pub struct Was {
+    pub cell: u64,
+    /// As [`At::sole`] gives it.
+    pub sole: u64,
+}
+
+/// The earlier access that `kind` conflicts with; not the asking thread's own if there is another.
+pub fn partner(at: &At, shifts: &Shifts, verdict: u32, Was { cell, sole }: Was, kind: u32, mine: u64) -> Other {
     if sole != 0 {
         return Other { witness: at.whole(sole, cell, shifts), stamp: at.stamp(0) };
     }
@@ -233,9 +239,8 @@ pub fn begin_loads(at: &At, shifts: &Shifts, before: u64, first: u64, last: u64)
     at.enter(WITNESS_LOADS + WITNESS_LAST, last, 0);
 }
 
-/// Enters an access that made the cell `next`, where it stood for others before. `sole` is what [`sole`] gives
-/// of that.
-pub fn remember(at: &At, shifts: &Shifts, (before, sole): (u64, u64), next: u64, write: bool, mine: u64, stamp: u64) {
+/// Enters an access that made the cell `next`, where it stood for others before.
+pub fn remember(at: &At, shifts: &Shifts, Was { cell: before, sole }: Was, next: u64, write: bool, mine: u64, stamp: u64) {
     if sole != 0 {
         let (witness, stamp) = (at.whole(sole, before, shifts), at.stamp(0));
         let (own, others) = rows(sole & WITNESS_SOLE_WRITE != 0);

@@ -2,6 +2,7 @@
 //! computes everything.
 
 use crate::graph::{Advance, Comparison, Graph, LoopFacts, Node, NodeId, Op, Origin, Test};
+use crate::interval::Interval;
 use crate::loops::Loops;
 use crate::problem::LoopId;
 use crate::ssa::{Builder, full_range};
@@ -192,27 +193,29 @@ fn shrinks(graph: &Graph, next: NodeId, header: NodeId) -> bool {
 /// How a value advances that becomes one of some others.
 fn among_numbers(graph: &Graph, header: NodeId, next: &[NodeId]) -> Advance {
     let mut seen = vec![header];
-    let mut all: Option<(i64, i64)> = None;
+    let mut all: Option<Interval<i64>> = None;
     for &next in next {
         let Some(range) = numbers(graph, next, &mut seen) else {
             return Advance::Unknown;
         };
         all = hull(all, range);
     }
-    all.map_or(Advance::Unknown, |(low, high)| Advance::Numbers(low, high))
+    all.map_or(Advance::Unknown, |Interval { low, high }| {
+        Advance::Numbers(low, high)
+    })
 }
 
 /// A range of two.
-fn hull(left: Option<(i64, i64)>, right: Option<(i64, i64)>) -> Option<(i64, i64)> {
+fn hull(left: Option<Interval<i64>>, right: Option<Interval<i64>>) -> Option<Interval<i64>> {
     match (left, right) {
-        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (Some(a), Some(b)) => Some(a.hull(b)),
         (one, other) => one.or(other),
     }
 }
 
 /// What a value is between, modulo two to the number of its bits, if it is not computed from a pointer. Values that have
 /// been seen add nothing.
-fn numbers(graph: &Graph, node: NodeId, seen: &mut Vec<NodeId>) -> Option<Option<(i64, i64)>> {
+fn numbers(graph: &Graph, node: NodeId, seen: &mut Vec<NodeId>) -> Option<Option<Interval<i64>>> {
     let node = graph.resolve(node);
     if seen.contains(&node) {
         return Some(None);
@@ -235,11 +238,11 @@ fn numbers(graph: &Graph, node: NodeId, seen: &mut Vec<NodeId>) -> Option<Option
         Node::Opaque { range, .. } => Some(Some(*range)),
         &Node::Number(value) => {
             let value = i64::try_from(centered(value, item.bits)).ok();
-            Some(Some(value.map_or(full, |value| (value, value))))
+            Some(Some(value.map_or(full, Interval::only)))
         }
         &Node::Operation { op, signed, .. } => {
             let of_type = |bits: u32, signed: bool| match signed {
-                true if bits < 64 => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
+                true if bits < 64 => Interval::new(-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
                 _ => full_range(bits),
             };
             Some(Some(match op {

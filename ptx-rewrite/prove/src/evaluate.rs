@@ -11,6 +11,7 @@ use crate::assume::Quantity;
 use crate::family::{Family, Members};
 use crate::form::{Form, Symbols, Uniform};
 use crate::graph::{Compared, Condition, Graph, Node, NodeId, Origin};
+use crate::interval::{EVERY, Interval};
 use crate::problem::{Axis, Kind, LoopId, SymbolId};
 use crate::ssa::SharedVariable;
 use crate::value::{
@@ -73,7 +74,7 @@ impl<'a> Evaluation<'a> {
             } else {
                 Uniform::No
             };
-            symbols.add(Kind::Thread(of), (0, count - 1), None, uniform);
+            symbols.add(Kind::Thread(of), Interval::new(0, count - 1), None, uniform);
         }
         for of in axes {
             let count = i64::from(launch.grid[axis(of)].max(1));
@@ -82,7 +83,7 @@ impl<'a> Evaluation<'a> {
             } else {
                 Uniform::Block
             };
-            symbols.add(Kind::Block(of), (0, count - 1), None, uniform);
+            symbols.add(Kind::Block(of), Interval::new(0, count - 1), None, uniform);
         }
         let family = family.map(|members| Family::new(&mut symbols, launch, members));
         let mut evaluation = Self {
@@ -163,7 +164,7 @@ impl<'a> Evaluation<'a> {
     pub(crate) fn unknown(
         &mut self,
         node: NodeId,
-        range: (i128, i128),
+        range: Interval<i128>,
         memory: Memory,
         uniform: Uniform,
     ) -> Value {
@@ -172,8 +173,8 @@ impl<'a> Evaluation<'a> {
             return Value::Predicate(Predicate::unknown());
         }
         let full = crate::ssa::full_range(item.bits);
-        let range = match (i64::try_from(range.0), i64::try_from(range.1)) {
-            (Ok(low), Ok(high)) if low <= high => (low, high),
+        let range = match (i64::try_from(range.low), i64::try_from(range.high)) {
+            (Ok(low), Ok(high)) if low <= high => Interval::new(low, high),
             _ => full,
         };
         let symbol = self.symbols.unknown(range, item.home, uniform);
@@ -182,8 +183,16 @@ impl<'a> Evaluation<'a> {
     }
 
     pub(crate) fn unknown_bits(&mut self, node: NodeId, memory: Memory, uniform: Uniform) -> Value {
-        let (low, high) = crate::ssa::full_range(self.graph.items[node as usize].bits);
-        self.unknown(node, (low.into(), high.into()), memory, uniform)
+        let Interval { low, high } = crate::ssa::full_range(self.graph.items[node as usize].bits);
+        self.unknown(
+            node,
+            Interval {
+                low: low.into(),
+                high: high.into(),
+            },
+            memory,
+            uniform,
+        )
     }
 
     pub(crate) fn compute(&mut self, node: NodeId) -> (Value, Uniform) {
@@ -258,8 +267,8 @@ impl<'a> Evaluation<'a> {
                     };
                     let of = of.unwrap_or_else(|| {
                         let range = match (bytes, signed) {
-                            (1 | 2 | 4, false) => (0, (1 << (bytes * 8)) - 1),
-                            _ => (i128::MIN, i128::MAX),
+                            (1 | 2 | 4, false) => Interval::new(0, (1 << (bytes * 8)) - 1),
+                            _ => EVERY,
                         };
                         let memory = match memory {
                             Memory::Number => Memory::Number,
@@ -307,8 +316,10 @@ impl<'a> Evaluation<'a> {
                     Origin::Unknown => Memory::Unknown,
                     Origin::Number => self.memory_otherwise(inputs),
                 };
-                let range = (range.0.into(), range.1.into());
-                (self.unknown(node, range, memory, uniform), uniform)
+                (
+                    self.unknown(node, (*range).into(), memory, uniform),
+                    uniform,
+                )
             }
             &Node::Operation { op, signed, inputs } => self.operation(node, op, signed, inputs),
             &Node::Compare {
@@ -392,7 +403,7 @@ impl<'a> Evaluation<'a> {
 
     pub(crate) fn axis(&self, symbol: usize) -> (Value, Uniform) {
         let form = match self.symbols.symbols[symbol].range {
-            (0, 0) => Form::constant(0),
+            Interval { low: 0, high: 0 } => Form::constant(0),
             _ => Form::symbol(symbol as SymbolId),
         };
         (
@@ -423,9 +434,9 @@ impl<'a> Evaluation<'a> {
         let symbol = match self.bases[index] {
             Some(symbol) => symbol,
             None => {
-                let symbol = self
-                    .symbols
-                    .unknown((0, (1 << 24) / align), None, Uniform::Grid);
+                let symbol =
+                    self.symbols
+                        .unknown(Interval::new(0, (1 << 24) / align), None, Uniform::Grid);
                 self.bases[index] = Some(symbol);
                 symbol
             }
@@ -437,10 +448,10 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Start and size of a variable in shared memory, with all far apart.
-    pub(crate) fn shared_range(&self, index: u32) -> (i128, i128) {
+    pub(crate) fn shared_range(&self, index: u32) -> Interval<i128> {
         match self.shared[index as usize].bytes {
-            Some(bytes) => (i128::from(index + 1) << 24, bytes.into()),
-            None => (0, self.launch.dynamic_shared.into()),
+            Some(bytes) => Interval::new(i128::from(index + 1) << 24, bytes.into()),
+            None => Interval::new(0, self.launch.dynamic_shared.into()),
         }
     }
 
@@ -526,14 +537,12 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The range of all alternatives; every number if they are not known to be all.
-    pub(crate) fn hull(&self, all: &Alternatives, complete: bool) -> (i128, i128) {
+    pub(crate) fn hull(&self, all: &Alternatives, complete: bool) -> Interval<i128> {
         if !complete {
-            return (i128::MIN, i128::MAX);
+            return EVERY;
         }
         let ranges = all.iter().map(|of| self.symbols.range(&of.form));
-        ranges
-            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
-            .unwrap_or((i128::MIN, i128::MAX))
+        ranges.reduce(Interval::hull).unwrap_or(EVERY)
     }
 
     /// An alternative read as a signed or an unsigned number of so many bits: one or two alternatives that are equal
@@ -547,7 +556,7 @@ impl<'a> Evaluation<'a> {
     ) -> Option<Alternatives> {
         let size = 1i128 << bits;
         let least = if signed { -size / 2 } else { 0 };
-        let turns = |(low, high): (i128, i128)| {
+        let turns = |Interval { low, high }: Interval<i128>| {
             (
                 (low - least).div_euclid(size),
                 (high - least).div_euclid(size),

@@ -8,6 +8,7 @@
 use crate::assume::{Assumed, Comparison, Names, Quantity, Relation, Term};
 use crate::form::{Form, Symbols, Uniform};
 use crate::graph::Node;
+use crate::interval::Interval;
 use crate::problem::{Axis, Kind, SymbolId};
 use crate::value::{Memory, Rows};
 use crate::{Access, Launch, Reason};
@@ -75,12 +76,14 @@ impl Family {
                     continue;
                 }
                 // No index of a thread exceeds an `int`.
-                Quantity::Grid(0) => (1, i64::from(i32::MAX) / i64::from(launch.block[0].max(1))),
-                Quantity::Grid(_) => (1, BLOCKS),
-                Quantity::Parameter(_, 1) => (i8::MIN.into(), i8::MAX.into()),
-                Quantity::Parameter(_, 2) => (i16::MIN.into(), i16::MAX.into()),
-                Quantity::Parameter(_, 4) => (i32::MIN.into(), i32::MAX.into()),
-                Quantity::Parameter(..) => (i64::MIN, i64::MAX),
+                Quantity::Grid(0) => {
+                    Interval::new(1, i64::from(i32::MAX) / i64::from(launch.block[0].max(1)))
+                }
+                Quantity::Grid(_) => Interval::new(1, BLOCKS),
+                Quantity::Parameter(_, 1) => Interval::new(i8::MIN.into(), i8::MAX.into()),
+                Quantity::Parameter(_, 2) => Interval::new(i16::MIN.into(), i16::MAX.into()),
+                Quantity::Parameter(_, 4) => Interval::new(i32::MIN.into(), i32::MAX.into()),
+                Quantity::Parameter(..) => Interval::new(i64::MIN, i64::MAX),
             };
             let symbol = symbols.add(Kind::GridUniform, range, None, Uniform::Grid);
             family.forms.push((of, Form::symbol(symbol)));
@@ -88,9 +91,9 @@ impl Family {
         family.assume(symbols, members.assumed);
         for axis in 0..3 {
             let blocks = family.grid(axis);
-            let most = symbols.range(&blocks).1.clamp(1, 1 << 31);
+            let most = symbols.range(&blocks).high.clamp(1, 1 << 31);
             let symbol = 3 + axis;
-            symbols.symbols[symbol].range = (0, most as i64 - 1);
+            symbols.symbols[symbol].range = Interval::new(0, most as i64 - 1);
             symbols.uniform[symbol] = match most {
                 1 => Uniform::Grid,
                 _ => Uniform::Block,
@@ -117,7 +120,7 @@ impl Family {
     /// its own number of bits.
     pub(crate) fn parameter(&self, symbols: &Symbols, of: Quantity, signed: bool) -> Option<Form> {
         let form = self.form(of)?;
-        (signed || symbols.range(&form).0 >= 0).then_some(form)
+        (signed || symbols.range(&form).low >= 0).then_some(form)
     }
 
     /// A pointer of the parameters, by what it is in the launch that the others are like.
@@ -161,7 +164,7 @@ impl Family {
         }
         let index = self.bases.len();
         let first = ((index as i64 + 1) << APART[0]) + (1 << APART[1]);
-        let range = (first, first + (1 << APART[2]));
+        let range = Interval::new(first, first + (1 << APART[2]));
         let symbol = symbols.add(Kind::GridUniform, range, None, Uniform::Grid);
         self.bases.push(Base {
             value,
@@ -214,8 +217,8 @@ impl Family {
             if !(0..*by).contains(remainder) {
                 return None;
             }
-            let (low, high) = symbols.range(&form);
-            let range = (
+            let Interval { low, high } = symbols.range(&form);
+            let range = Interval::new(
                 i64::try_from(low.div_euclid(*by)).ok()?,
                 i64::try_from(high.div_euclid(*by)).ok()?,
             );
@@ -242,7 +245,7 @@ impl Family {
         }
         let mut rows: Rows = self.rows.iter().map(replaced).collect::<Option<_>>()?;
         // What was known of the symbol's range.
-        let (low, high) = symbols.symbols[symbol as usize].range;
+        let Interval { low, high } = symbols.symbols[symbol as usize].range;
         rows.push(value.shifted(-i128::from(low))?);
         rows.push(Form::constant(high.into()).plus(-1, &value)?);
         (self.forms, self.rows) = (forms, rows);
@@ -305,9 +308,9 @@ impl Family {
 
 /// Narrows the ranges of the symbols of a row that is not negative.
 fn narrow(symbols: &mut Symbols, row: &Form) {
-    let highest = symbols.range(row).1;
+    let highest = symbols.range(row).high;
     for &(symbol, factor) in &row.terms {
-        let (low, high) = symbols.symbols[symbol as usize].range;
+        let Interval { low, high } = symbols.symbols[symbol as usize].range;
         let own = i128::from(factor) * i128::from(if factor > 0 { high } else { low });
         // factor * symbol >= -(the most that the others are)
         let least = -(highest - own);
@@ -316,12 +319,12 @@ fn narrow(symbols: &mut Symbols, row: &Form) {
             let bound =
                 least.div_euclid(factor.into()) + i128::from(least.rem_euclid(factor.into()) != 0);
             if bound > low.into() && bound <= high.into() {
-                range.0 = bound as i64;
+                range.low = bound as i64;
             }
         } else {
             let bound = (-least).div_euclid(-i128::from(factor));
             if bound < high.into() && bound >= low.into() {
-                range.1 = bound as i64;
+                range.high = bound as i64;
             }
         }
     }

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::decide::gcd;
+use crate::interval::Interval;
 use crate::problem::{Kind, Linear, LoopId, Symbol, SymbolId};
 
 /// Greatest absolute value of a coefficient.
@@ -162,7 +163,7 @@ pub(crate) enum Uniform {
 }
 
 /// Ranges of some symbols.
-type Ranges = SmallVec<[(SymbolId, (i64, i64)); 12]>;
+type Ranges = SmallVec<[(SymbolId, Interval<i64>); 12]>;
 
 /// How often ranges are narrowed by all rows.
 const NARROWINGS: usize = 4;
@@ -196,7 +197,7 @@ impl Symbols {
     pub(crate) fn add(
         &mut self,
         kind: Kind,
-        range: (i64, i64),
+        range: Interval<i64>,
         home: Option<LoopId>,
         uniform: Uniform,
     ) -> SymbolId {
@@ -209,7 +210,7 @@ impl Symbols {
     /// A value of which only the range is known.
     pub(crate) fn unknown(
         &mut self,
-        range: (i64, i64),
+        range: Interval<i64>,
         home: Option<LoopId>,
         uniform: Uniform,
     ) -> SymbolId {
@@ -231,13 +232,13 @@ impl Symbols {
     }
 
     /// Least and greatest value, each symbol taken alone.
-    pub(crate) fn range(&self, form: &Form) -> (i128, i128) {
+    pub(crate) fn range(&self, form: &Form) -> Interval<i128> {
         extent(form, |symbol| self.symbols[symbol as usize].range)
     }
 
     /// A lower bound of a form where rows are not negative and symbols are in their ranges.
-    fn low(form: &Form, rows: &[Form], range: &dyn Fn(&Form) -> (i128, i128)) -> i128 {
-        let mut best = range(form).0;
+    fn low(form: &Form, rows: &[Form], range: &dyn Fn(&Form) -> Interval<i128>) -> i128 {
+        let mut best = range(form).low;
         let mut current = form.clone();
         for _ in 0..4 {
             let mut next: Option<(i128, Form)> = None;
@@ -250,7 +251,7 @@ impl Symbols {
                     let Some(less) = current.plus(-i128::from(factor / of), row) else {
                         continue;
                     };
-                    let low = range(&less).0;
+                    let low = range(&less).low;
                     if next.as_ref().is_none_or(|(known, _)| low > *known) {
                         next = Some((low, less));
                     }
@@ -267,25 +268,29 @@ impl Symbols {
     }
 
     /// Bounds of a form where rows are not negative and symbols are in their ranges.
-    fn between(form: &Form, rows: &[Form], range: &dyn Fn(&Form) -> (i128, i128)) -> (i128, i128) {
+    fn between(
+        form: &Form,
+        rows: &[Form],
+        range: &dyn Fn(&Form) -> Interval<i128>,
+    ) -> Interval<i128> {
         let low = Self::low(form, rows, range);
         let high = match form.times(-1) {
             Some(negated) => -Self::low(&negated, rows, range),
-            None => range(form).1,
+            None => range(form).high,
         };
-        (low, high)
+        Interval::new(low, high)
     }
 
     /// Bounds of a form where rows are not negative.
-    pub(crate) fn bounds(&self, form: &Form, rows: &[Form]) -> (i128, i128) {
+    pub(crate) fn bounds(&self, form: &Form, rows: &[Form]) -> Interval<i128> {
         Self::between(form, rows, &|form| self.range(form))
     }
 
     /// The same, with the ranges of symbols narrowed by the rows and by what holds anyway. The least is above the
     /// greatest if the rows cannot hold.
-    pub(crate) fn narrow_bounds(&self, form: &Form, rows: &[Form]) -> (i128, i128) {
+    pub(crate) fn narrow_bounds(&self, form: &Form, rows: &[Form]) -> Interval<i128> {
         let Some(ranges) = self.narrowed(form, rows) else {
-            return (0, -1);
+            return Interval::new(0, -1);
         };
         let of = |symbol: SymbolId| {
             let own = ranges.iter().find(|own| own.0 == symbol);
@@ -348,7 +353,7 @@ impl Symbols {
         }
         whole.constant = form.constant.div_euclid(divisor);
         rest.constant = form.constant.rem_euclid(divisor);
-        let (low, high) = self.range(&rest);
+        let Interval { low, high } = self.range(&rest);
         let (least, greatest) = (low.div_euclid(divisor), high.div_euclid(divisor));
         if least == greatest {
             let remainder = rest.shifted(-(least * divisor))?;
@@ -360,7 +365,8 @@ impl Symbols {
         });
         let left = rest.constant.rem_euclid(common);
         let rest = rest.shifted(-left)?.divided(common)?;
-        let (quotient, remainder) = self.division(rest, divisor / common, (least, greatest))?;
+        let (quotient, remainder) =
+            self.division(rest, divisor / common, Interval::new(least, greatest))?;
         let remainder = Form::symbol(remainder).times(common)?.shifted(left)?;
         Some((whole.plus(1, &quotient)?, remainder))
     }
@@ -370,7 +376,10 @@ impl Symbols {
         &mut self,
         dividend: Form,
         divisor: i128,
-        (least, greatest): (i128, i128),
+        Interval {
+            low: least,
+            high: greatest,
+        }: Interval<i128>,
     ) -> Option<(Form, SymbolId)> {
         let mut known = self.divisions.iter();
         let same = |of: &&Division| of.divisor == divisor && of.dividend == dividend;
@@ -389,13 +398,14 @@ impl Symbols {
         let (quotient, symbol) = match nested {
             Some(quotient) => (quotient, None),
             None => {
-                let range = (i64::try_from(least).ok()?, i64::try_from(greatest).ok()?);
+                let range =
+                    Interval::new(i64::try_from(least).ok()?, i64::try_from(greatest).ok()?);
                 let symbol = self.unknown(range, home, uniform);
                 (Form::symbol(symbol), Some(symbol))
             }
         };
         let most = i64::try_from(divisor - 1).ok()?;
-        let remainder = self.unknown((0, most), home, uniform);
+        let remainder = self.unknown(Interval::new(0, most), home, uniform);
         let equation = dividend
             .plus(-divisor, &quotient)?
             .plus(-1, &Form::symbol(remainder))?;
@@ -477,7 +487,7 @@ impl Symbols {
         let by = -(-divisor).div_euclid(factor);
         // factor * n / divisor is n / by and excess * n / (by * divisor) more. The latter is less than 1 / by.
         let excess = by * factor - divisor;
-        let (low, high) = self.bounds(&whole, rows);
+        let Interval { low, high } = self.bounds(&whole, rows);
         if low < 0 || high.checked_mul(excess)? >= divisor {
             return None;
         }
@@ -494,16 +504,19 @@ impl Symbols {
 }
 
 /// Least and greatest value of a form whose symbols are in ranges, each taken alone.
-fn extent(form: &Form, range: impl Fn(SymbolId) -> (i64, i64)) -> (i128, i128) {
+fn extent(form: &Form, range: impl Fn(SymbolId) -> Interval<i64>) -> Interval<i128> {
     let (mut low, mut high) = (form.constant, form.constant);
     for &(symbol, factor) in &form.terms {
-        let (least, greatest) = range(symbol);
+        let Interval {
+            low: least,
+            high: greatest,
+        } = range(symbol);
         let factor = i128::from(factor);
         let (a, b) = (factor * i128::from(least), factor * i128::from(greatest));
         low += a.min(b);
         high += a.max(b);
     }
-    (low, high)
+    Interval::new(low, high)
 }
 
 /// Narrows ranges by a form that times a sign is not negative. None if it cannot be so.
@@ -511,7 +524,7 @@ fn narrow(ranges: &mut Ranges, form: &Form, sign: i128) -> Option<bool> {
     let of = |ranges: &Ranges, symbol| ranges.iter().position(|own| own.0 == symbol);
     let mut greatest = sign * form.constant;
     for &(symbol, factor) in &form.terms {
-        let (low, high) = ranges[of(ranges, symbol)?].1;
+        let Interval { low, high } = ranges[of(ranges, symbol)?].1;
         let factor = sign * i128::from(factor);
         greatest += (factor * i128::from(low)).max(factor * i128::from(high));
     }
@@ -521,7 +534,7 @@ fn narrow(ranges: &mut Ranges, form: &Form, sign: i128) -> Option<bool> {
     let mut changed = false;
     for &(symbol, factor) in &form.terms {
         let at = of(ranges, symbol)?;
-        let (low, high) = &mut ranges[at].1;
+        let Interval { low, high } = &mut ranges[at].1;
         // The others add up to `greatest - own` at most, so this term is at least `own - greatest`.
         let factor = sign * i128::from(factor);
         if factor > 0 {
@@ -552,7 +565,7 @@ fn narrow(ranges: &mut Ranges, form: &Form, sign: i128) -> Option<bool> {
 mod tests {
     use super::*;
 
-    fn symbols(ranges: &[(i64, i64)]) -> Symbols {
+    fn symbols(ranges: &[Interval<i64>]) -> Symbols {
         let mut symbols = Symbols::default();
         for &range in ranges {
             symbols.unknown(range, None, Uniform::No);
@@ -576,24 +589,29 @@ mod tests {
     #[test]
     fn a_row_bounds_a_sum_that_its_symbols_do_not() {
         // 4 * (256 * block + thread) where 256 * block + thread < 1000.
-        let symbols = symbols(&[(0, 3), (0, 255)]);
+        let symbols = symbols(&[Interval::new(0, 3), Interval::new(0, 255)]);
         let row = form(&[(0, -256), (1, -1)], 999);
         let address = form(&[(0, 1024), (1, 4)], 64);
-        assert_eq!(symbols.bounds(&address, &[]), (64, 64 + 4 * 1023));
-        assert_eq!(symbols.bounds(&address, &[row]), (64, 64 + 4 * 999));
+        assert_eq!(
+            symbols.bounds(&address, &[]),
+            Interval::new(64, 64 + 4 * 1023)
+        );
+        assert_eq!(
+            symbols.bounds(&address, &[row]),
+            Interval::new(64, 64 + 4 * 999)
+        );
     }
 
     #[test]
     fn numbers_of_every_size_narrow_nothing_by_themselves() {
-        let all = (i64::MIN, i64::MAX);
+        let all = Interval::new(i64::MIN, i64::MAX);
         let symbols = symbols(&[all, all]);
         let row = form(&[(0, 1), (1, -1)], 0);
-        let (low, high) = (i128::from(i64::MIN), i128::from(i64::MAX));
         for of in 0..2 {
             let value = Form::symbol(of);
             assert_eq!(
                 symbols.narrow_bounds(&value, std::slice::from_ref(&row)),
-                (low, high)
+                all.into()
             );
         }
     }
@@ -601,11 +619,14 @@ mod tests {
     #[test]
     fn rows_narrow_what_they_bound_together() {
         // 3 * a + b <= 10 and b >= a + 2, so a <= 2.
-        let symbols = symbols(&[(0, 100), (0, 100)]);
+        let symbols = symbols(&[Interval::new(0, 100), Interval::new(0, 100)]);
         let rows = [form(&[(0, -3), (1, -1)], 10), form(&[(0, -1), (1, 1)], -2)];
-        assert_eq!(symbols.narrow_bounds(&Form::symbol(0), &rows), (0, 2));
+        assert_eq!(
+            symbols.narrow_bounds(&Form::symbol(0), &rows),
+            Interval::new(0, 2)
+        );
         let none = [rows[0].clone(), form(&[(0, 1)], -4)];
-        let (low, high) = symbols.narrow_bounds(&Form::symbol(1), &none);
+        let Interval { low, high } = symbols.narrow_bounds(&Form::symbol(1), &none);
         assert!(low > high);
     }
 
@@ -613,7 +634,7 @@ mod tests {
     fn a_product_by_an_inverse_is_a_quotient() {
         for divisor in 2..70i128 {
             for factor in 2..divisor {
-                let mut symbols = symbols(&[(0, 40)]);
+                let mut symbols = symbols(&[Interval::new(0, 40)]);
                 let product = form(&[(0, 1)], 3).times(factor);
                 let product = product.expect("small numbers");
                 let Some(quotient) = symbols.fraction(&product, divisor, &[]) else {
@@ -629,7 +650,7 @@ mod tests {
             }
         }
         // Thirds of numbers of 31 bits, as compilers write them, and a factor that is not near enough.
-        let mut symbols = symbols(&[(0, (1 << 31) - 1)]);
+        let mut symbols = symbols(&[Interval::new(0, (1 << 31) - 1)]);
         let of = |factor| Form::symbol(0).times(factor).expect("small numbers");
         let third = symbols.divide(&Form::symbol(0), 3).map(|of| of.0);
         assert!(third.is_some());
@@ -640,7 +661,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_division_fold() {
-        let mut symbols = symbols(&[(0, 99), (0, 9)]);
+        let mut symbols = symbols(&[Interval::new(0, 99), Interval::new(0, 9)]);
         let dividend = form(&[(0, 1), (1, 2)], 5);
         let Some((quotient, remainder)) = symbols.divide(&dividend, 7) else {
             panic!("small numbers");
@@ -656,7 +677,7 @@ mod tests {
 
     #[test]
     fn division_is_exact_for_every_value() {
-        let mut symbols = symbols(&[(-7, 9), (0, 5)]);
+        let mut symbols = symbols(&[Interval::new(-7, 9), Interval::new(0, 5)]);
         for divisor in 1..9 {
             let value = form(&[(0, 3), (1, 8)], -5);
             let Some((quotient, remainder)) = symbols.divide(&value, divisor) else {
@@ -671,7 +692,7 @@ mod tests {
                     assert_eq!(evaluate(&quotient, &values), exact.div_euclid(divisor));
                     assert_eq!(evaluate(&remainder, &values), exact.rem_euclid(divisor));
                     for (symbol, value) in symbols.symbols.iter().zip(&values) {
-                        let (low, high) = symbol.range;
+                        let Interval { low, high } = symbol.range;
                         assert!(*value >= i128::from(low) && *value <= i128::from(high));
                     }
                 }

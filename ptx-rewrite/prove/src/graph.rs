@@ -1,5 +1,6 @@
 //! What a kernel computes, as a graph of values without names.
 
+use crate::interval::Interval;
 use crate::problem::{Axis, LoopId};
 
 /// Index of a value in [`Graph::items`].
@@ -128,7 +129,7 @@ pub(crate) enum Node {
     /// Anything in a range. With `pure`, a function of `inputs` alone.
     Opaque {
         inputs: Vec<NodeId>,
-        range: (i64, i64),
+        range: Interval<i64>,
         origin: Origin,
         pure: bool,
     },

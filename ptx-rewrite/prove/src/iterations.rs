@@ -5,6 +5,7 @@ use smallvec::smallvec;
 use crate::evaluate::Evaluation;
 use crate::form::{Form, Uniform};
 use crate::graph::{Advance, Comparison, Node, NodeId, Test};
+use crate::interval::{EVERY, Interval};
 use crate::problem::{Kind, LoopId, SymbolId};
 use crate::value::{
     ALTERNATIVES, Alternative, Alternatives, Memory, Predicate, Rows, Value, both, centered,
@@ -13,6 +14,14 @@ use crate::value::{
 
 /// Where the bounds of counters end that nothing bounds.
 const FOREVER: i64 = 1 << 62;
+
+/// How a value goes through the iterations of a loop.
+struct Advancing {
+    /// In the first.
+    start: Form,
+    /// By how much it grows in each.
+    step: i128,
+}
 
 /// What a test says about the counter of its loop.
 struct Bound {
@@ -107,10 +116,10 @@ impl Evaluation<'_> {
                 (self.unknown_bits(node, memory, uniform), uniform)
             }
             Advance::Shrinks if complete => {
-                let (low, high) = self.hull(&starts, true);
+                let Interval { low, high } = self.hull(&starts, true);
                 let range = match low >= 0 && high < 1 << (bits - 1) {
-                    true => (0, high),
-                    false => (i128::MIN, i128::MAX),
+                    true => Interval::new(0, high),
+                    false => EVERY,
                 };
                 (
                     self.unknown(node, range, memory.otherwise(), uniform),
@@ -118,19 +127,17 @@ impl Evaluation<'_> {
                 )
             }
             &Advance::Numbers(low, high) if complete && memory == Memory::Number => {
-                let (low, high) = (low.into(), high.into());
+                let advance = Interval::new(low, high).into();
                 let is_open = |of: &Alternative| {
                     let mut open = self.origin.iter();
                     open.any(|&(symbol, _)| of.form == Form::symbol(symbol))
                 };
                 if starts.iter().all(is_open) || starts.len() >= ALTERNATIVES {
-                    let (first, last) = self.hull(&starts, true);
-                    let range = (first.min(low), last.max(high));
+                    let range = self.hull(&starts, true).hull(advance);
                     return (self.unknown(node, range, memory, uniform), uniform);
                 }
                 // Those of the first iteration are followed.
-                let Value::Integer(mut all) = self.unknown(node, (low, high), memory, uniform)
-                else {
+                let Value::Integer(mut all) = self.unknown(node, advance, memory, uniform) else {
                     return (Value::Predicate(Predicate::unknown()), uniform);
                 };
                 all.extend(starts);
@@ -177,7 +184,7 @@ impl Evaluation<'_> {
         }
         let symbol = self.symbols.add(
             Kind::Counter(of),
-            (0, most.max(0)),
+            Interval::new(0, most.max(0)),
             Some(of),
             Uniform::Iteration,
         );
@@ -248,7 +255,8 @@ impl Evaluation<'_> {
                         return None;
                     }
                     let start = start.form.plus(1, &addends)?;
-                    let mut bound = self.bound(test, (start, step, &limit.form), &contexts)?;
+                    let mut bound =
+                        self.bound(test, Advancing { start, step }, &limit.form, &contexts)?;
                     bound.when = when;
                     all.push(bound);
                 }
@@ -258,19 +266,20 @@ impl Evaluation<'_> {
     }
 
     /// The bounds of a form where all rows of one of several lists hold.
-    fn between(&self, form: &Form, contexts: &[Rows]) -> (i128, i128) {
+    fn between(&self, form: &Form, contexts: &[Rows]) -> Interval<i128> {
         let all = contexts.iter();
         all.map(|rows| self.symbols.narrow_bounds(form, rows))
-            .filter(|(low, high)| low <= high)
-            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
-            .unwrap_or((0, 0))
+            .filter(|range| !range.is_empty())
+            .reduce(Interval::hull)
+            .unwrap_or(Interval::only(0))
     }
 
     /// What a test says about its loop's counter if its value starts and advances so and is compared with a limit.
     fn bound(
         &mut self,
         test: &Test,
-        (start, step, limit): (Form, i128, &Form),
+        Advancing { start, step }: Advancing,
+        limit: &Form,
         contexts: &[Rows],
     ) -> Option<Bound> {
         let size = 1i128 << test.bits;
@@ -278,7 +287,7 @@ impl Evaluation<'_> {
         let greatest = least + size - 1;
         // Both as the numbers that the comparison sees.
         let turned = |form: &Form| -> Option<(Form, i128, i128)> {
-            let (low, high) = self.between(form, contexts);
+            let Interval { low, high } = self.between(form, contexts);
             let turn = (low - least).div_euclid(size);
             if (high - least).div_euclid(size) != turn {
                 return None;
@@ -296,7 +305,7 @@ impl Evaluation<'_> {
                     difference = Form::constant(ahead * step.signum());
                 }
                 let iterations = difference.divided(step)?;
-                let (low, high) = self.between(&iterations, contexts);
+                let Interval { low, high } = self.between(&iterations, contexts);
                 if low < 0 || high > FOREVER.into() {
                     return None;
                 }
@@ -338,7 +347,7 @@ impl Evaluation<'_> {
                     true => start.below(&limit, strict)?,
                     false => limit.below(&start, strict)?,
                 };
-                let (low, high) = self.between(&ahead, contexts);
+                let Interval { low, high } = self.between(&ahead, contexts);
                 let distance = distance.min(high);
                 let most = if distance < 0 { 0 } else { distance / size + 1 };
                 let end = match low >= -size {
@@ -352,7 +361,7 @@ impl Evaluation<'_> {
                 // With counter k >= 1, the test held with k - 1: start + step * (k - 1) is on its side of the limit.
                 let row = ahead.shifted(size)?;
                 // With counter 0 it is at least this.
-                let least = self.between(&row, contexts).0;
+                let least = self.between(&row, contexts).low;
                 let row = row.shifted((-least).max(0))?;
                 Some(Bound {
                     most,

@@ -10,6 +10,7 @@ use crate::evaluate::Evaluation;
 use crate::family::{Family, Members};
 use crate::form::Form;
 use crate::graph::{Advance, Node, NodeId, Op};
+use crate::interval::Interval;
 use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
 use crate::ssa::full_range;
 use crate::summary::{Place, Plan, Site};
@@ -205,27 +206,25 @@ impl Plan {
                 continue;
             };
             let end = start + bytes - i128::from(site.bytes);
-            let mut hull: Option<(i128, i128)> = None;
+            let mut hull: Option<Interval<i128>> = None;
             own.retain(|when| {
                 let rows: Rows = path.iter().chain(when).cloned().collect();
                 let Some(rows) = simplified(&evaluation.symbols, rows) else {
                     return false;
                 };
-                let (mut low, mut high) = evaluation.symbols.bounds(&form, &rows);
-                if low < start || high > end {
-                    (low, high) = evaluation.symbols.narrow_bounds(&form, &rows);
+                let mut range = evaluation.symbols.bounds(&form, &rows);
+                if range.low < start || range.high > end {
+                    range = evaluation.symbols.narrow_bounds(&form, &rows);
                 }
-                if low <= high {
-                    let known = hull.get_or_insert((low, high));
-                    *known = (known.0.min(low), known.1.max(high));
+                if !range.is_empty() {
+                    hull = Some(hull.map_or(range, |known| known.hull(range)));
                 }
-                low <= high
+                !range.is_empty()
             });
-            let Some((low, high)) = hull else {
+            let Some(Interval { mut low, mut high }) = hull else {
                 continue;
             };
             let mut address = form;
-            let (mut low, mut high) = (low, high);
             let open: Vec<u32> = self.open(evaluation, &address);
             if let Some(&symbol) = open.first() {
                 posed.hints[index] = self.hint(evaluation, symbol);
@@ -245,7 +244,7 @@ impl Plan {
                 } else {
                     // An index that is not known leads to no other allocation than that of its pointer.
                     let uniform = evaluation.symbols.uniform(&address);
-                    let range = (start as i64, end as i64);
+                    let range = Interval::new(start as i64, end as i64);
                     let symbol = evaluation.symbols.unknown(range, site.home, uniform);
                     address = Form::symbol(symbol);
                     (low, high) = (start, end);
@@ -342,7 +341,10 @@ impl Plan {
             )),
             (Place::Shared | Place::Generic, Memory::Shared(index)) => {
                 let base = evaluation.shared_base(index);
-                let (start, bytes) = evaluation.shared_range(index);
+                let Interval {
+                    low: start,
+                    high: bytes,
+                } = evaluation.shared_range(index);
                 let mut form = of.form.plus(-1, &base);
                 if site.place == Place::Generic {
                     let window = Form::symbol(evaluation.window());
@@ -394,7 +396,7 @@ impl Plan {
         let item = &self.graph.items[node as usize];
         let range = evaluation.symbols.symbols[symbol as usize].range;
         let full = full_range(item.bits);
-        let bounded = range.0 > full.0 || range.1 < full.1;
+        let bounded = range.low > full.low || range.high < full.high;
         !bounded || self.is_opaque(evaluation, node, &mut Vec::new())
     }
 

@@ -18,6 +18,7 @@ mod evaluate;
 mod family;
 mod form;
 mod graph;
+pub mod interval;
 mod iterations;
 mod launch;
 mod loops;

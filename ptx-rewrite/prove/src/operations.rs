@@ -5,6 +5,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::evaluate::Evaluation;
 use crate::form::{Form, Uniform};
 use crate::graph::{Compared, Comparison, NodeId, Op};
+use crate::interval::{EVERY, Interval};
 use crate::machine;
 use crate::problem::SymbolId;
 use crate::value::{
@@ -104,34 +105,34 @@ impl Evaluation<'_> {
         op: Op,
         signed: bool,
         used: &[NodeId],
-    ) -> (i128, i128) {
-        let all = (i128::MIN, i128::MAX);
-        let range = |position: usize| -> Option<(i128, i128)> {
+    ) -> Interval<i128> {
+        let all = EVERY;
+        let range = |position: usize| -> Option<Interval<i128>> {
             let of = self.integer(*used.get(position)?);
             let range = self.hull(&of, !of.is_empty());
             let size = 1i128 << self.graph.items[node as usize].bits;
-            (range.0 >= 0 && range.1 < if signed { size / 2 } else { size }).then_some(range)
+            (range.low >= 0 && range.high < if signed { size / 2 } else { size }).then_some(range)
         };
         match op {
             Op::And => match (range(0), range(1)) {
-                (Some(a), Some(b)) => (0, a.1.min(b.1)),
-                (Some(a), None) | (None, Some(a)) => (0, a.1),
+                (Some(a), Some(b)) => Interval::new(0, a.high.min(b.high)),
+                (Some(a), None) | (None, Some(a)) => Interval::new(0, a.high),
                 _ => all,
             },
             Op::Or | Op::Xor => match (range(0), range(1)) {
                 (Some(a), Some(b)) => {
-                    let most = a.1.max(b.1) as u128;
-                    (0, (most + 1).next_power_of_two() as i128 - 1)
+                    let most = a.high.max(b.high) as u128;
+                    Interval::new(0, (most + 1).next_power_of_two() as i128 - 1)
                 }
                 _ => all,
             },
-            Op::Div | Op::Shr => range(0).map_or(all, |(_, high)| (0, high)),
+            Op::Div | Op::Shr => range(0).map_or(all, |of| Interval::new(0, of.high)),
             Op::Rem => match (range(0), range(1)) {
-                (Some(a), Some(b)) if b.0 > 0 => (0, a.1.min(b.1 - 1)),
+                (Some(a), Some(b)) if b.low > 0 => Interval::new(0, a.high.min(b.high - 1)),
                 _ => all,
             },
             Op::Min => match (range(0), range(1)) {
-                (Some(a), Some(b)) => (a.0.min(b.0), a.1.min(b.1)),
+                (Some(a), Some(b)) => Interval::new(a.low.min(b.low), a.high.min(b.high)),
                 _ => all,
             },
             _ => all,
@@ -268,7 +269,7 @@ impl Evaluation<'_> {
                 for x in self.read(node, &a, bits, signed)? {
                     // Division rounds towards zero, a shift down.
                     let mut parts: SmallVec<[(Form, Rows, i128); 2]> = smallvec![];
-                    match op != Op::Shr && self.symbols.range(&x.form).0 < 0 {
+                    match op != Op::Shr && self.symbols.range(&x.form).low < 0 {
                         true => {
                             let negative = x.form.times(-1)?;
                             let mut when = x.when.clone();
@@ -348,7 +349,7 @@ impl Evaluation<'_> {
             }
             Op::Or | Op::Xor => {
                 for (x, y) in [(a, b), (b, a)] {
-                    let (low, high) = self.symbols.range(&y.form);
+                    let Interval { low, high } = self.symbols.range(&y.form);
                     if low < 0 || high >= 1 << 40 {
                         continue;
                     }
@@ -478,9 +479,9 @@ impl Evaluation<'_> {
         match self.window {
             Some(window) => window,
             None => {
-                let window = self
-                    .symbols
-                    .unknown((1 << 24, 1 << 56), None, Uniform::Grid);
+                let window =
+                    self.symbols
+                        .unknown(Interval::new(1 << 24, 1 << 56), None, Uniform::Grid);
                 self.window = Some(window);
                 window
             }

@@ -22,6 +22,13 @@ type Reached = Vec<Vec<Advances>>;
 /// By loop around the start, outermost first: 0 or 1 iterations, or [`LOST`].
 type Advances = Vec<u8>;
 
+/// Where an interval starts.
+#[derive(Clone, Copy)]
+struct Start {
+    block: BlockId,
+    segment: usize,
+}
+
 /// The intervals of a body.
 #[derive(Debug, Default)]
 pub(crate) struct Phases {
@@ -50,18 +57,22 @@ impl Phases {
             barriers: of,
             first,
         };
-        let mut starts = vec![(0, phases.first[0])];
+        let mut starts = vec![Start {
+            block: 0,
+            segment: phases.first[0],
+        }];
         for block in 0..cfg.blocks.len() {
             for n in 0..phases.barriers[block].len() {
                 if cfg.is_reachable(block) {
-                    starts.push((block, phases.first[block] + n + 1));
+                    let segment = phases.first[block] + n + 1;
+                    starts.push(Start { block, segment });
                 }
             }
         }
-        for (block, segment) in starts {
-            let mut around: Vec<LoopId> = loops.around(loops.of[block]).collect();
+        for start in starts {
+            let mut around: Vec<LoopId> = loops.around(loops.of[start.block]).collect();
             around.reverse();
-            let reached = phases.walk(cfg, loops, (block, segment), &around, segments);
+            let reached = phases.walk(cfg, loops, start, &around, segments);
             phases.starts.push((around, reached));
         }
         phases
@@ -79,13 +90,13 @@ impl Phases {
         &self,
         cfg: &Cfg,
         loops: &Loops,
-        (block, segment): (BlockId, usize),
+        start: Start,
         around: &[LoopId],
         segments: usize,
     ) -> Reached {
         let mut reached: Reached = vec![Vec::new(); segments];
-        reached[segment].push(vec![0; around.len()]);
-        let mut work = vec![(block, segment, vec![0; around.len()])];
+        reached[start.segment].push(vec![0; around.len()]);
+        let mut work = vec![(start.block, start.segment, vec![0; around.len()])];
         while let Some((block, segment, advances)) = work.pop() {
             // A barrier ends the path.
             if segment != self.first[block] + self.barriers[block].len() {

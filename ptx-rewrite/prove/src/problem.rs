@@ -4,6 +4,8 @@
 //! of the two threads makes them equal. The accesses conflict if their addresses can be less than their sizes apart
 //! while all that constrains the symbols holds for both threads.
 
+use crate::interval::Interval;
+
 /// Index of a symbol in [`Problem::symbols`].
 pub type SymbolId = u32;
 
@@ -45,7 +47,7 @@ pub struct Symbol {
     /// Where its value comes from.
     pub kind: Kind,
     /// Least and greatest value, inclusive.
-    pub range: (i64, i64),
+    pub range: Interval<i64>,
 }
 
 /// A sum of multiples of symbols and a constant.

@@ -11,6 +11,7 @@ use ptx::isa;
 use ptx::scope::{Register, Scopes};
 
 use crate::graph::{Advance, Condition, Graph, Item, Node, NodeId, Origin};
+use crate::interval::Interval;
 use crate::loops::Loops;
 use crate::problem::LoopId;
 
@@ -444,10 +445,10 @@ impl<'a> Builder<'a> {
 }
 
 /// All values of so many bits, as symbols can have them.
-pub(crate) fn full_range(bits: u32) -> (i64, i64) {
+pub(crate) fn full_range(bits: u32) -> Interval<i64> {
     match bits {
-        1 => (0, 1),
-        8 | 16 | 32 => (0, (1i64 << bits) - 1),
-        _ => (i64::MIN, i64::MAX),
+        1 => Interval::new(0, 1),
+        8 | 16 | 32 => Interval::new(0, (1i64 << bits) - 1),
+        _ => Interval::new(i64::MIN, i64::MAX),
     }
 }

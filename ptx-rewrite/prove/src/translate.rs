@@ -5,6 +5,7 @@ use ptx::isa::{self, Effect, MemoryKind};
 use ptx::scope::Register;
 
 use crate::graph::{Compared, Comparison, Node, NodeId, Op, Origin};
+use crate::interval::Interval;
 use crate::machine::mask;
 use crate::problem::Axis;
 use crate::ssa::{Builder, SharedVariable, full_range};
@@ -92,7 +93,7 @@ impl<'a> Builder<'a> {
             return self.unknown(at, bits, None);
         }
         let range = match op.ty.is_signed() {
-            true => (-(1i64 << (narrow - 1)), (1i64 << (narrow - 1)) - 1),
+            true => Interval::new(-(1i64 << (narrow - 1)), (1i64 << (narrow - 1)) - 1),
             false => full_range(narrow),
         };
         let (inputs, pure) = match (op.space, instruction.operands.get(op.address)) {
@@ -306,7 +307,7 @@ impl<'a> Builder<'a> {
             ("WARP_SZ", None) => Node::Number(32),
             ("%laneid", None) => Node::Opaque {
                 inputs: Vec::new(),
-                range: (0, 31),
+                range: Interval::new(0, 31),
                 origin: Origin::Number,
                 pure: false,
             },

@@ -3,6 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::form::{Form, Symbols};
+use crate::interval::Interval;
 
 /// Most alternatives of a value or of a condition.
 pub(crate) const ALTERNATIVES: usize = 12;
@@ -129,7 +130,7 @@ impl Value {
 pub(crate) fn simplified(symbols: &Symbols, rows: Rows) -> Option<Rows> {
     let mut kept: Rows = Vec::with_capacity(rows.len());
     'rows: for row in rows {
-        let (low, high) = symbols.range(&row);
+        let Interval { low, high } = symbols.range(&row);
         if high < 0 {
             return None;
         }

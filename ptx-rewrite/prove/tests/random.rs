@@ -47,7 +47,7 @@ fn no_access_that_can_conflict_is_proved() {
             if let Some(range) = truth.range {
                 let known = decision.ranges[access];
                 assert!(
-                    known.is_some_and(|known| known.0 <= range.0 && range.1 <= known.1),
+                    known.is_some_and(|known| known.low <= range.0 && range.1 <= known.high),
                     "{}",
                     wrong()
                 );

@@ -37,12 +37,12 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<u8, Stop> {
     let replayed = recorded
         .replay(wanted)
         .map_err(|error| damaged(&args.run, &error))?;
-    let (shown, seen) = compare(race, &report, &recorded, &replayed, &sources)?;
-    let replay = replay(race, shown, replayed, args.trace);
+    let seen = compare(race, &report, &recorded, &replayed, &sources)?;
+    let replay = replay(race, &seen, replayed, args.trace);
     let color = output::is_colored(args.color, output::Stream::Output);
     match args.format {
         ReplayFormat::Text => {
-            let text = render(&replay, &seen, &sources, color);
+            let text = render(&replay, &seen.report, &sources, color);
             console::out_as_is(&printable(&text, color));
         }
         ReplayFormat::Json => {
@@ -113,14 +113,23 @@ fn wanted(race: &Race, recorded: &Recorded) -> Option<Wanted> {
     })
 }
 
-/// The race as the replay has seen it, if it has, what was different, and the report of the replay.
+/// A race that a replay has seen again.
+struct Seen {
+    race: Race,
+    /// What was not as it was recorded.
+    differences: Vec<String>,
+    /// The report of the replay.
+    report: Report,
+}
+
+/// What the replay has seen of a race, if it has seen it.
 fn compare(
     race: &Race,
     report: &Report,
     recorded: &Recorded,
     replayed: &Replayed,
     sources: &Sources,
-) -> Result<((Race, Vec<String>), Report), Stop> {
+) -> Result<Seen, Stop> {
     let context = Context {
         version: report.tool.version.clone(),
         argv: report.run.argv.clone(),
@@ -146,7 +155,11 @@ fn compare(
         let report = Report::build(&[log], &context, sources);
         let same = report.races.iter().find(|now| is_same(race, now));
         if let Some(same) = same {
-            return Ok(((same.clone(), differences), report));
+            return Ok(Seen {
+                race: same.clone(),
+                differences,
+                report,
+            });
         }
     }
     differences.push(format!("{} was not seen", race.id));
@@ -168,12 +181,9 @@ fn is_same(saved: &Race, now: &Race) -> bool {
     facts(saved) == facts(now) && all(saved) == all(now)
 }
 
-fn replay(
-    saved: &Race,
-    (now, differences): (Race, Vec<String>),
-    replayed: Replayed,
-    trace: bool,
-) -> Replay {
+fn replay(saved: &Race, seen: &Seen, replayed: Replayed, trace: bool) -> Replay {
+    let now = seen.race.clone();
+    let differences = seen.differences.clone();
     let Steps {
         steps,
         left_out,

@@ -10,6 +10,7 @@ use super::GATES;
 use super::circuit::{Circuit, Word};
 use crate::evaluate::Evaluation;
 use crate::graph::{Advance, Condition, Node, NodeId};
+use crate::interval::Interval;
 use crate::problem::{Axis, LoopId};
 use crate::summary::{Place, Plan, Site};
 use crate::value::Memory;
@@ -66,7 +67,7 @@ impl<'a> Pair<'a> {
         let mut coordinates = |counts: [u32; 3]| {
             counts.map(|count| {
                 let most = u64::from(count.max(1)) - 1;
-                ranged(circuit, COORDINATE, (0, most.into()))
+                ranged(circuit, COORDINATE, Interval::new(0, most.into()))
             })
         };
         let mut sides = [(); 2].map(|()| Side {
@@ -78,8 +79,17 @@ impl<'a> Pair<'a> {
         for &(of, by) in counters {
             let symbol = evaluation.counters[of as usize];
             let range = symbol.map(|symbol| evaluation.symbols.symbols[symbol as usize].range);
-            let (low, high) = range.unwrap_or((0, i64::MAX));
-            let word = |circuit: &mut Circuit| ranged(circuit, 64, (low.into(), high.into()));
+            let Interval { low, high } = range.unwrap_or(Interval::new(0, i64::MAX));
+            let word = |circuit: &mut Circuit| {
+                ranged(
+                    circuit,
+                    64,
+                    Interval {
+                        low: low.into(),
+                        high: high.into(),
+                    },
+                )
+            };
             let (first, second) = (word(circuit), word(circuit));
             let by = circuit.constant(by as u64, 64);
             let sum = circuit.add(&second, &by);
@@ -141,7 +151,10 @@ impl<'a> Pair<'a> {
                 (self.circuit.constant(start, 64), bytes)
             }
             (Memory::Shared(index), Place::Shared) => {
-                let (_, bytes) = self.evaluation.shared_range(index);
+                let Interval {
+                    low: _,
+                    high: bytes,
+                } = self.evaluation.shared_range(index);
                 let base = self.base(index);
                 let base = self.circuit.extended(&base, bits, false);
                 (base, u64::try_from(bytes).ok()?)
@@ -234,9 +247,7 @@ impl<'a> Pair<'a> {
         let known = !all.is_empty() && all.iter().all(|of| absolute(of.memory));
         let range = self.evaluation.hull(&all, known);
         let range = match self.plan.graph.items[node as usize].node {
-            Node::Opaque {
-                range: (low, high), ..
-            } => (range.0.max(low.into()), range.1.min(high.into())),
+            Node::Opaque { range: own, .. } => range.both(own.into()),
             _ => range,
         };
         ranged(self.circuit, bits, range)
@@ -249,8 +260,8 @@ impl<'a> Pair<'a> {
         let symbol = self.evaluation.counters[of as usize];
         let symbols = &self.evaluation.symbols.symbols;
         let range = symbol.map(|symbol| symbols[symbol as usize].range);
-        let (low, high) = range.unwrap_or((0, i64::MAX));
-        let word = ranged(self.circuit, 64, (low.into(), high.into()));
+        let range = range.unwrap_or(Interval::new(0, i64::MAX));
+        let word = ranged(self.circuit, 64, range.into());
         self.sides[side].counters.insert(of, word.clone());
         word
     }
@@ -409,7 +420,7 @@ fn number(axis: Axis) -> usize {
 }
 
 /// Any word whose value, modulo two to its bits, is in a range.
-fn ranged(circuit: &mut Circuit, bits: u32, (low, high): (i128, i128)) -> Word {
+fn ranged(circuit: &mut Circuit, bits: u32, Interval { low, high }: Interval<i128>) -> Word {
     let size = 1_i128 << bits.min(64);
     let extent = high
         .checked_sub(low)

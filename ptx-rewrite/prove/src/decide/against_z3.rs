@@ -7,6 +7,7 @@ use random::Random;
 use super::eliminate::empty;
 use super::integer::INFINITE;
 use super::system::{System, Variable};
+use crate::interval::Interval;
 use crate::z3;
 
 /// Random systems.
@@ -199,7 +200,7 @@ fn text(system: &System) -> String {
         true => format!("(- {})", value.unsigned_abs()),
         false => value.to_string(),
     };
-    for (variable, &(low, high)) in system.domain.iter().enumerate() {
+    for (variable, &Interval { low, high }) in system.domain.iter().enumerate() {
         let (low, high) = (number(low), number(high));
         let _ = writeln!(text, "(declare-const v{variable} Int)");
         let _ = writeln!(text, "(assert (<= {low} v{variable} {high}))");

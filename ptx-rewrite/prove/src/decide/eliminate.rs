@@ -6,6 +6,7 @@
 
 use super::integer::{INFINITE, gcd};
 use super::system::System;
+use crate::interval::Interval;
 
 /// Most rows at a time.
 const ROWS: usize = 250;
@@ -42,7 +43,7 @@ fn decide(system: &System, steps: &mut u64) -> Option<bool> {
     // The variables with more than one value are columns.
     let mut column = vec![usize::MAX; system.domain.len()];
     let mut variables = Vec::new();
-    for (variable, &(low, high)) in system.domain.iter().enumerate() {
+    for (variable, &Interval { low, high }) in system.domain.iter().enumerate() {
         if low > high {
             return Some(true);
         }
@@ -59,7 +60,7 @@ fn decide(system: &System, steps: &mut u64) -> Option<bool> {
         for &(variable, coefficient) in terms {
             let coefficient = i128::from(coefficient);
             match column[variable as usize] {
-                usize::MAX => row[width - 1] += coefficient * system.domain[variable as usize].0,
+                usize::MAX => row[width - 1] += coefficient * system.domain[variable as usize].low,
                 column => row[column] += coefficient,
             }
         }
@@ -362,7 +363,7 @@ mod tests {
 
     /// Whether some values satisfy a system, by trying all.
     fn satisfiable(system: &System) -> bool {
-        let mut values: Vec<i128> = system.domain.iter().map(|domain| domain.0).collect();
+        let mut values: Vec<i128> = system.domain.iter().map(|domain| domain.low).collect();
         loop {
             let holds = |(terms, low, high): (&[(u16, i64)], i128, i128)| {
                 let sum: i128 = terms
@@ -375,13 +376,12 @@ mod tests {
                 return true;
             }
             // The next values, the first variable fastest; none if all have come back to their least.
-            let next = values
-                .iter_mut()
-                .zip(&system.domain)
-                .find_map(|(value, &(low, high))| {
+            let next = values.iter_mut().zip(&system.domain).find_map(
+                |(value, &Interval { low, high })| {
                     *value = if *value == high { low } else { *value + 1 };
                     (*value != low).then_some(())
-                });
+                },
+            );
             if next.is_none() {
                 return false;
             }

@@ -2,6 +2,7 @@
 
 use super::integer::admissible;
 use super::shape::{Index, Shape};
+use crate::interval::Interval;
 use crate::problem::{Effect, Linear, LoopId, Problem, Space, SymbolId};
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ pub(super) struct Groups<'a> {
     /// In ascending order of space and range.
     pub(super) groups: Vec<Group>,
     /// By access: the bytes that it can reach.
-    pub(super) ranges: Vec<Option<(i128, i128)>>,
+    pub(super) ranges: Vec<Option<Interval<i128>>>,
 }
 
 /// Alternatives of accesses with one shape, effect and size, whose ranges overlap each other.
@@ -23,7 +24,7 @@ pub(super) struct Group {
     /// The address's constant and the access, in ascending order.
     pub(super) members: Vec<(i128, usize)>,
     /// The bytes that they can reach: first, and past the last.
-    pub(super) range: (i128, i128),
+    pub(super) range: Interval<i128>,
 }
 
 /// An address of which nothing is known.
@@ -50,7 +51,7 @@ impl<'a> Groups<'a> {
         let mut known: HashMap<Key, usize> = HashMap::new();
         // What makes a group, the constant, and the access.
         let mut alternatives = Vec::with_capacity(problem.accesses.len());
-        let mut ranges: Vec<Option<(i128, i128)>> = vec![None; problem.accesses.len()];
+        let mut ranges: Vec<Option<Interval<i128>>> = vec![None; problem.accesses.len()];
         for (number, access) in problem.accesses.iter().enumerate() {
             let ways = (access.alternatives.iter()).map(|way| (&way.address, way.when.as_slice()));
             let unknown = (access.alternatives.is_empty()).then_some((&ANYWHERE, [].as_slice()));
@@ -68,13 +69,14 @@ impl<'a> Groups<'a> {
                     shapes.push(index.shape(&address.terms, conditions, &access.loops, large));
                     shapes.len() - 1
                 });
-                let Some((low, high)) = shapes[shape].range else {
+                let Some(Interval { low, high }) = shapes[shape].range else {
                     continue;
                 };
                 let constant = if large { 0 } else { address.constant };
-                let range = (low + constant, high + constant + i128::from(access.bytes));
+                let range =
+                    Interval::new(low + constant, high + constant + i128::from(access.bytes));
                 let whole = ranges[number].get_or_insert(range);
-                *whole = (whole.0.min(range.0), whole.1.max(range.1));
+                *whole = whole.hull(range);
                 let group = (access.space, access.effect, access.bytes, shape);
                 alternatives.push((group, constant, number));
             }
@@ -83,7 +85,7 @@ impl<'a> Groups<'a> {
         let mut groups = Vec::new();
         for same in alternatives.chunk_by(|a, b| a.0 == b.0) {
             let (space, effect, bytes, shape) = same[0].0;
-            let Some((low, high)) = shapes[shape].range else {
+            let Some(Interval { low, high }) = shapes[shape].range else {
                 continue;
             };
             let high = high + i128::from(bytes);
@@ -93,7 +95,7 @@ impl<'a> Groups<'a> {
                     space,
                     effect,
                     bytes,
-                    range: (low + members[0].1, high + members[members.len() - 1].1),
+                    range: Interval::new(low + members[0].1, high + members[members.len() - 1].1),
                     members: members.iter().map(|member| (member.1, member.2)).collect(),
                 });
             }

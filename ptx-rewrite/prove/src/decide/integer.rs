@@ -4,6 +4,7 @@
 //! of [`TERMS`] products and a constant is then below 2^125, so sums need no check. What is larger is refused where a
 //! form enters the decision.
 
+use crate::interval::Interval;
 use crate::problem::{Linear, SymbolId};
 
 /// Greatest absolute value of a coefficient.
@@ -61,23 +62,23 @@ pub(super) fn admissible(form: &Linear, symbols: usize) -> bool {
 }
 
 /// Least and greatest value of a sum of multiples of symbols.
-pub(super) fn extent(terms: &[(SymbolId, i64)], domain: &[(i64, i64)]) -> (i128, i128) {
+pub(super) fn extent(terms: &[(SymbolId, i64)], domain: &[Interval<i64>]) -> Interval<i128> {
     let (mut least, mut greatest) = (0, 0);
     for &(symbol, coefficient) in terms {
-        let (low, high) = domain[symbol as usize];
-        let (low, high) = scaled(coefficient.into(), low.into(), high.into());
+        let Interval { low, high } = domain[symbol as usize];
+        let Interval { low, high } = scaled(coefficient.into(), low.into(), high.into());
         least += low;
         greatest += high;
     }
-    (least, greatest)
+    Interval::new(least, greatest)
 }
 
 /// The range of a multiple of a value.
-pub(super) fn scaled(coefficient: i128, low: i128, high: i128) -> (i128, i128) {
+pub(super) fn scaled(coefficient: i128, low: i128, high: i128) -> Interval<i128> {
     if coefficient >= 0 {
-        (coefficient * low, coefficient * high)
+        Interval::new(coefficient * low, coefficient * high)
     } else {
-        (coefficient * high, coefficient * low)
+        Interval::new(coefficient * high, coefficient * low)
     }
 }
 

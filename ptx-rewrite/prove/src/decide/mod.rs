@@ -22,6 +22,7 @@ mod shape;
 mod system;
 
 use crate::Argument;
+use crate::interval::Interval;
 use crate::problem::{Effect, LoopId, Meeting, Problem, Space};
 use group::{Group, Groups};
 pub(crate) use integer::gcd;
@@ -35,7 +36,7 @@ pub struct Decision {
     /// By access: what proves it, or what is in the way.
     pub accesses: Vec<Result<Argument, Conflict>>,
     /// By access: the first byte that it can touch and the one past the last. `None` if it is never executed.
-    pub ranges: Vec<Option<(i128, i128)>>,
+    pub ranges: Vec<Option<Interval<i128>>>,
     /// How much work it was, in terms looked at.
     pub steps: u64,
 }
@@ -102,7 +103,7 @@ pub(crate) fn decide_with(problem: &Problem, budget: u64, judge: &mut Judge<'_>)
         };
         return Decision {
             accesses: (0..problem.accesses.len()).map(large).collect(),
-            ranges: vec![Some((i128::MIN, i128::MAX)); problem.accesses.len()],
+            ranges: vec![Some(Interval::new(i128::MIN, i128::MAX)); problem.accesses.len()],
             steps: 0,
         };
     }
@@ -169,7 +170,7 @@ impl Closure<'_, '_> {
         let groups = self.groups;
         for (number, first) in groups.iter().enumerate() {
             for second in &groups[number..] {
-                if second.space != first.space || second.range.0 >= first.range.1 {
+                if second.space != first.space || second.range.low >= first.range.high {
                     break;
                 }
                 self.pair(first, second, std::ptr::eq(first, second));
@@ -208,7 +209,7 @@ impl Closure<'_, '_> {
                 blocks: true,
                 counters: &[],
             };
-            self.impossible((first, second), &pairings, &between);
+            self.impossible([first, second], &pairings, &between);
         }
         self.within(first, second, pairings);
     }
@@ -216,7 +217,7 @@ impl Closure<'_, '_> {
     /// The pairs of members whose ranges overlap, in ascending order of distance.
     fn overlapping(&self, first: &Group, second: &Group, same: bool) -> Vec<Pairing> {
         let range = |group: &Group| {
-            let (low, high) = self.shapes[group.shape].range.unwrap_or_default();
+            let Interval { low, high } = self.shapes[group.shape].range.unwrap_or_default();
             (low, high + i128::from(group.bytes))
         };
         let (a, b) = (range(first), range(second));
@@ -246,7 +247,7 @@ impl Closure<'_, '_> {
         };
         self.open(&mut pairings);
         if pairings.is_empty()
-            || self.test((first, second), &pairings, &anywhere, Detail::Differences)
+            || self.test([first, second], &pairings, &anywhere, Detail::Differences)
                 == Found::Nothing
         {
             return;
@@ -288,7 +289,7 @@ impl Closure<'_, '_> {
                 blocks: false,
                 counters: meeting.as_deref().unwrap_or_default(),
             };
-            self.impossible((first, second), &pairings, &between);
+            self.impossible([first, second], &pairings, &between);
         }
         for pairing in ordered {
             self.improve(pairing.first, Argument::Barriers);
@@ -297,7 +298,7 @@ impl Closure<'_, '_> {
     }
 
     /// Tries to prove pairs impossible, all together, then in halves. What is not proved is a conflict.
-    fn impossible(&mut self, groups: (&Group, &Group), pairings: &[Pairing], between: &Between) {
+    fn impossible(&mut self, groups: [&Group; 2], pairings: &[Pairing], between: &Between) {
         let mut pairings = pairings.to_vec();
         self.open(&mut pairings);
         let (Some(from), Some(to)) = (pairings.first(), pairings.last()) else {
@@ -332,9 +333,7 @@ impl Closure<'_, '_> {
             };
             !(self.judge)(&asked)
         });
-        let large = [groups.0, groups.1]
-            .iter()
-            .any(|group| self.shapes[group.shape].large);
+        let large = groups.iter().any(|group| self.shapes[group.shape].large);
         for pairing in pairings {
             for (access, against) in [
                 (pairing.first, pairing.second),
@@ -365,7 +364,7 @@ impl Closure<'_, '_> {
     /// Tests pairs, in ascending order of distance, all at once.
     fn test(
         &mut self,
-        groups: (&Group, &Group),
+        groups: [&Group; 2],
         pairings: &[Pairing],
         between: &Between,
         detail: Detail,
@@ -376,14 +375,14 @@ impl Closure<'_, '_> {
                 _ => Found::Nothing,
             };
         };
-        let (shapes, (a, b)) = (self.shapes, groups);
+        let (shapes, [a, b]) = (self.shapes, groups);
         if shapes[a.shape].large || shapes[b.shape].large {
             return Found::Perhaps;
         }
         if self.steps > self.budget {
             return Found::Stopped;
         }
-        let window = (
+        let window = Interval::new(
             first.apart - i128::from(a.bytes) + 1,
             last.apart + i128::from(b.bytes) - 1,
         );

@@ -8,6 +8,7 @@
 use super::integer::{INFINITE, TERMS, gcd, scaled};
 use super::shape::{Bounded, Shape, multiple, without};
 use super::system::{System, Variable};
+use crate::interval::Interval;
 use crate::problem::{Kind, Linear, LoopId, Problem, SymbolId};
 
 /// Which two threads execute the accesses, and what they have in common.
@@ -89,7 +90,7 @@ impl<'a> Builder<'a> {
         first: &Shape,
         second: &Shape,
         between: &Between,
-        window: (i128, i128),
+        window: Interval<i128>,
         detail: Detail,
     ) {
         for symbol in self.used.drain(..) {
@@ -180,9 +181,12 @@ impl Pair<'_, '_, '_> {
     }
 
     /// The bounds of one thread's value of a symbol.
-    fn domain(&self, shape: &Shape, symbol: SymbolId) -> (i128, i128) {
-        let (low, high) = shape.domain[symbol as usize];
-        (low.into(), high.into())
+    fn domain(&self, shape: &Shape, symbol: SymbolId) -> Interval<i128> {
+        let Interval { low, high } = shape.domain[symbol as usize];
+        Interval {
+            low: low.into(),
+            high: high.into(),
+        }
     }
 
     /// The variable that stands for a symbol on a side.
@@ -195,17 +199,19 @@ impl Pair<'_, '_, '_> {
             self.domain(self.first, symbol),
             self.domain(self.second, symbol),
         );
-        let (low, high) = match (side, self.fate(symbol)) {
+        let Interval { low, high } = match (side, self.fate(symbol)) {
             (Side::First, _) => first,
             (Side::Second, Fate::Fixed(difference)) => {
                 let difference = i128::from(difference);
-                (
-                    second.0.max(first.0 - difference),
-                    second.1.min(first.1 - difference),
+                Interval::new(
+                    second.low.max(first.low - difference),
+                    second.high.min(first.high - difference),
                 )
             }
             (Side::Second, Fate::Free) => second,
-            (Side::Difference, _) => (first.0 - second.1, first.1 - second.0),
+            (Side::Difference, _) => {
+                Interval::new(first.low - second.high, first.high - second.low)
+            }
         };
         let variable = self.builder.system.variable(low, high);
         let variables = &mut self.builder.variables[symbol as usize];
@@ -267,7 +273,7 @@ impl Pair<'_, '_, '_> {
     }
 
     /// The addresses are in the window, and what conditions say of sums in them.
-    fn address(&mut self, window: (i128, i128), detail: Detail) {
+    fn address(&mut self, window: Interval<i128>, detail: Detail) {
         let mut sum = Sum::default();
         let (mut first, mut second) = (self.first.terms, self.second.terms);
         loop {
@@ -302,10 +308,12 @@ impl Pair<'_, '_, '_> {
         order.sort_by_key(|term| std::cmp::Reverse(term.1.unsigned_abs()));
         let constant = sum.constant;
         if detail == Detail::Full {
-            let window = (window.0 - constant, window.1 - constant);
+            let window = Interval::new(window.low - constant, window.high - constant);
             self.digits(&order, window);
             if steps != sum.terms {
-                self.builder.system.bound(&sum.terms, window.0, window.1);
+                self.builder
+                    .system
+                    .bound(&sum.terms, window.low, window.high);
             }
         }
         self.builder.order.extend(order.iter().map(|term| term.0));
@@ -314,14 +322,14 @@ impl Pair<'_, '_, '_> {
                 terms: steps,
                 constant,
             },
-            window.0,
-            window.1,
+            window.low,
+            window.high,
         );
     }
 
     /// Makes variables of the terms whose coefficients are multiples of a number above all smaller coefficients: the
     /// digits of the distance of the addresses.
-    fn digits(&mut self, order: &[(Variable, i64)], window: (i128, i128)) {
+    fn digits(&mut self, order: &[(Variable, i64)], window: Interval<i128>) {
         let mut common = 0;
         for (at, pair) in order.windows(2).enumerate() {
             let next = pair[1].1.abs().into();
@@ -334,24 +342,24 @@ impl Pair<'_, '_, '_> {
             let mut terms: Vec<(Variable, i64)> =
                 high.iter().map(|term| (term.0, term.1 / divisor)).collect();
             let natural = self.natural(&terms);
-            let digit = self.builder.system.variable(natural.0, natural.1);
+            let digit = self.builder.system.variable(natural.low, natural.high);
             terms.push((digit, -1));
             self.builder.system.bound(&terms, 0, 0);
             let mut terms = low.to_vec();
             terms.push((digit, divisor));
-            self.builder.system.bound(&terms, window.0, window.1);
+            self.builder.system.bound(&terms, window.low, window.high);
             self.builder.order.push(digit);
         }
     }
 
     /// The bounds that a sum has by those of its variables.
-    fn natural(&self, terms: &[(Variable, i64)]) -> (i128, i128) {
+    fn natural(&self, terms: &[(Variable, i64)]) -> Interval<i128> {
         terms
             .iter()
-            .fold((0, 0), |natural, &(variable, coefficient)| {
+            .fold(Interval::new(0, 0), |natural, &(variable, coefficient)| {
                 let own = self.builder.system.domain[usize::from(variable)];
-                let own = scaled(coefficient.into(), own.0, own.1);
-                (natural.0 + own.0, natural.1 + own.1)
+                let own = scaled(coefficient.into(), own.low, own.high);
+                Interval::new(natural.low + own.low, natural.high + own.high)
             })
     }
 
@@ -384,7 +392,7 @@ impl Pair<'_, '_, '_> {
                 bounds(first, &bounded.terms),
                 bounds(second, &bounded.terms),
             );
-            let (low, high) = (low.0 - high.1, low.1 - high.0);
+            let (low, high) = (low.low - high.high, low.high - high.low);
             let mut sum = Sum::default();
             for &(symbol, coefficient) in &bounded.terms {
                 self.add_difference(&mut sum, symbol, coefficient);
@@ -392,7 +400,7 @@ impl Pair<'_, '_, '_> {
             sum.finish();
             let (low, high) = (low - sum.constant, high - sum.constant);
             let natural = self.natural(&sum.terms);
-            if low <= natural.0 && high >= natural.1 {
+            if low <= natural.low && high >= natural.high {
                 continue;
             }
             let plain = sum.terms.clone();
@@ -406,7 +414,7 @@ impl Pair<'_, '_, '_> {
             let whole = self
                 .builder
                 .system
-                .variable(low.max(natural.0), high.min(natural.1));
+                .variable(low.max(natural.low), high.min(natural.high));
             let new = (sum.terms.clone(), whole);
             sum.terms.push((whole, -1));
             self.builder.system.bound(&sum.terms, 0, 0);
@@ -434,7 +442,7 @@ impl Pair<'_, '_, '_> {
             if std::mem::replace(&mut named[axis as usize], true) {
                 continue;
             }
-            if of.range.0 < of.range.1 {
+            if of.range.low < of.range.high {
                 let variable = self.variable(Side::Difference, symbol);
                 self.builder.identity.push(variable);
                 if !self.builder.order.contains(&variable) {
@@ -515,10 +523,10 @@ impl Pair<'_, '_, '_> {
 }
 
 /// The bounds of a sum of symbols in a shape.
-fn bounds(shape: &Shape, terms: &[(SymbolId, i64)]) -> (i128, i128) {
+fn bounds(shape: &Shape, terms: &[(SymbolId, i64)]) -> Interval<i128> {
     let own = shape.bounded.iter().find(|bounded| bounded.terms == terms);
     own.map_or_else(
         || super::integer::extent(terms, &shape.domain),
-        |Bounded { low, high, .. }| (*low, *high),
+        |Bounded { low, high, .. }| Interval::new(*low, *high),
     )
 }

@@ -4,6 +4,7 @@
 use super::eliminate;
 use super::pair::{Builder, Detail};
 use super::system::Variable;
+use crate::interval::Interval;
 
 /// Most parts into which one system is split, with differences only.
 const QUICK_PARTS: u32 = 40;
@@ -48,7 +49,7 @@ struct Search<'s, 'a> {
     budget: u64,
     parts: u32,
     /// Bounds to come back to.
-    saved: Vec<(i128, i128)>,
+    saved: Vec<Interval<i128>>,
 }
 
 impl Search<'_, '_> {
@@ -63,7 +64,7 @@ impl Search<'_, '_> {
                 .builder
                 .identity
                 .iter()
-                .all(|variable| of(variable) == (0, 0))
+                .all(|variable| of(variable) == Interval::only(0))
         {
             return Found::Nothing;
         }
@@ -82,7 +83,7 @@ impl Search<'_, '_> {
                 .identity
                 .iter()
                 .map(of)
-                .any(|(low, high)| low > 0 || high < 0);
+                .any(|differences| !differences.contains(0));
         if self.detail == Detail::Full
             && differ
             && eliminate::empty(&self.builder.system, self.steps)
@@ -91,24 +92,28 @@ impl Search<'_, '_> {
         }
         let domain = &self.builder.system.domain;
         let splits = |variable: &&Variable| {
-            let (low, high) = domain[usize::from(**variable)];
+            let Interval { low, high } = domain[usize::from(**variable)];
             low < high && (high - low < VALUES || low <= 0 && high >= 0)
         };
         let Some(&variable) = self.builder.order.iter().find(splits) else {
             return Found::Perhaps;
         };
-        let (low, high) = domain[usize::from(variable)];
+        let Interval { low, high } = domain[usize::from(variable)];
         if high - low < VALUES {
             for value in low..=high {
-                match self.branch(variable, (value, value)) {
+                match self.branch(variable, Interval::only(value)) {
                     Found::Nothing => {}
                     found => return found,
                 }
             }
             return Found::Nothing;
         }
-        for part in [(0, 0), (low, -1), (1, high)] {
-            if part.0 <= part.1 {
+        for part in [
+            Interval::only(0),
+            Interval::new(low, -1),
+            Interval::new(1, high),
+        ] {
+            if !part.is_empty() {
                 match self.branch(variable, part) {
                     Found::Nothing => {}
                     found => return found,
@@ -119,7 +124,7 @@ impl Search<'_, '_> {
     }
 
     /// Searches with tighter bounds of a variable.
-    fn branch(&mut self, variable: Variable, bounds: (i128, i128)) -> Found {
+    fn branch(&mut self, variable: Variable, bounds: Interval<i128>) -> Found {
         let start = self.saved.len();
         self.saved.extend_from_slice(&self.builder.system.domain);
         self.builder.system.domain[usize::from(variable)] = bounds;

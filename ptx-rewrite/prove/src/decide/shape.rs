@@ -4,6 +4,7 @@
 //! Accesses whose addresses differ by a constant, under the same conditions, have one shape.
 
 use super::integer::{INFINITE, admissible, ceiling, extent, floor, gcd, scaled};
+use crate::interval::Interval;
 use crate::problem::{Kind, Linear, LoopId, Problem, SymbolId};
 
 /// How often bounds of symbols are tightened by the rows.
@@ -22,11 +23,11 @@ pub(super) struct Shape<'a> {
     /// By symbol of the problem: whether the address, a row or an equation has it.
     pub(super) relevant: Vec<bool>,
     /// By symbol of the problem: least and greatest value under the conditions.
-    pub(super) domain: Vec<(i64, i64)>,
+    pub(super) domain: Vec<Interval<i64>>,
     /// Sums of several symbols that conditions bound.
     pub(super) bounded: Vec<Bounded>,
     /// Least and greatest value of the address without its constant; `None` if the accesses are never executed.
-    pub(super) range: Option<(i128, i128)>,
+    pub(super) range: Option<Interval<i128>>,
     /// The address is beyond the limits of the arithmetic.
     pub(super) large: bool,
 }
@@ -45,7 +46,7 @@ pub(super) struct Bounded {
 /// The parts of a problem that shapes look up.
 pub(super) struct Index<'a> {
     problem: &'a Problem,
-    ranges: Vec<(i64, i64)>,
+    ranges: Vec<Interval<i64>>,
     /// By symbol: the equations that define it.
     defining: Vec<Vec<u32>>,
     counters: Vec<(LoopId, SymbolId)>,
@@ -102,7 +103,7 @@ impl<'a> Index<'a> {
         possible &= bound(&mut shape);
         if possible {
             shape.range = Some(if large {
-                (-INFINITE, INFINITE)
+                Interval::new(-INFINITE, INFINITE)
             } else {
                 reach(&shape)
             });
@@ -140,7 +141,7 @@ impl<'a> Index<'a> {
                 let exists = equation.terms.iter().all(|&(symbol, _)| {
                     let range = self.ranges[symbol as usize];
                     shape.relevant[symbol as usize]
-                        || range.0 <= range.1
+                        || range.low <= range.high
                             && match self.problem.symbols[symbol as usize].kind {
                                 Kind::Counter(around) => shape.loops.contains(&around),
                                 _ => true,
@@ -163,7 +164,7 @@ impl<'a> Index<'a> {
             let with_bounds = shape.relevant.iter().zip(&shape.domain);
             with_bounds
                 .into_iter()
-                .all(|(&relevant, range)| !relevant || range.0 <= range.1)
+                .all(|(&relevant, range)| !relevant || range.low <= range.high)
         };
         for _ in 0..ROUNDS {
             if !possible(shape) {
@@ -196,13 +197,16 @@ fn is_value(kind: Kind) -> bool {
 
 /// Tightens bounds by a sum that is at least 0, or if it is `negated`, at most 0.
 fn at_least(
-    domain: &mut [(i64, i64)],
+    domain: &mut [Interval<i64>],
     terms: &[(SymbolId, i64)],
     constant: i128,
     negated: bool,
 ) -> bool {
     let sign = if negated { -1 } else { 1 };
-    let (least, greatest) = extent(terms, domain);
+    let Interval {
+        low: least,
+        high: greatest,
+    } = extent(terms, domain);
     let greatest = if negated {
         -(least + constant)
     } else {
@@ -211,27 +215,27 @@ fn at_least(
     let mut changed = false;
     for &(symbol, coefficient) in terms {
         let coefficient = sign * i128::from(coefficient);
-        let (low, high) = domain[symbol as usize];
+        let Interval { low, high } = domain[symbol as usize];
         if low > high {
             return changed;
         }
-        let (_, own) = scaled(coefficient, low.into(), high.into());
+        let Interval { low: _, high: own } = scaled(coefficient, low.into(), high.into());
         // The others can add up to `greatest - own`, so this term is at least its opposite.
         let least = own - greatest;
         if coefficient > 0 {
             let bound = ceiling(least, coefficient);
             if bound > low.into() {
-                domain[symbol as usize].0 = clamp(bound);
+                domain[symbol as usize].low = clamp(bound);
                 changed = true;
             }
         } else {
             let bound = floor(-least, -coefficient);
             if bound < high.into() {
-                domain[symbol as usize].1 = clamp(bound);
+                domain[symbol as usize].high = clamp(bound);
                 changed = true;
             }
         }
-        if changed && domain[symbol as usize].0 > domain[symbol as usize].1 {
+        if changed && domain[symbol as usize].low > domain[symbol as usize].high {
             return true;
         }
     }
@@ -264,7 +268,7 @@ fn bound(shape: &mut Shape) -> bool {
             .iter()
             .position(|bounded| bounded.terms == terms);
         let index = found.unwrap_or_else(|| {
-            let (low, high) = natural;
+            let Interval { low, high } = natural;
             shape.bounded.push(Bounded { terms, low, high });
             shape.bounded.len() - 1
         });
@@ -279,27 +283,30 @@ fn bound(shape: &mut Shape) -> bool {
         }
     }
     let domain = &shape.domain;
-    shape
-        .bounded
-        .retain(|bounded| (bounded.low, bounded.high) != extent(&bounded.terms, domain));
+    shape.bounded.retain(|bounded| {
+        Interval::new(bounded.low, bounded.high) != extent(&bounded.terms, domain)
+    });
     shape.bounded.sort_by_key(|bounded| bounded.terms.len());
     true
 }
 
 /// Least and greatest value of the address, with the help of the sums that have bounds of their own.
-fn reach(shape: &Shape) -> (i128, i128) {
+fn reach(shape: &Shape) -> Interval<i128> {
     let plain = extent(shape.terms, &shape.domain);
     let mut rest = shape.terms.to_vec();
     let mut helped = (0, 0);
     for bounded in &shape.bounded {
         if let Some(factor) = multiple(&rest, &bounded.terms) {
-            let (low, high) = scaled(factor.into(), bounded.low, bounded.high);
+            let Interval { low, high } = scaled(factor.into(), bounded.low, bounded.high);
             helped = (helped.0 + low, helped.1 + high);
             rest = without(&rest, &bounded.terms);
         }
     }
-    let (low, high) = extent(&rest, &shape.domain);
-    (plain.0.max(helped.0 + low), plain.1.min(helped.1 + high))
+    let Interval { low, high } = extent(&rest, &shape.domain);
+    Interval::new(
+        plain.low.max(helped.0 + low),
+        plain.high.min(helped.1 + high),
+    )
 }
 
 /// The factor by which `part` occurs in `terms`, if all of it does.

@@ -1,6 +1,7 @@
 //! Integer variables with bounds, and sums of them with bounds: tightened until nothing changes.
 
 use super::integer::{INFINITE, ceiling, floor, gcd, scaled};
+use crate::interval::Interval;
 
 /// Index of a variable.
 pub(super) type Variable = u16;
@@ -12,7 +13,7 @@ const ROUNDS: usize = 8;
 #[derive(Default)]
 pub(super) struct System {
     /// By variable: least and greatest value.
-    pub(super) domain: Vec<(i128, i128)>,
+    pub(super) domain: Vec<Interval<i128>>,
     /// Terms of all rows.
     terms: Vec<(Variable, i64)>,
     /// The rows.
@@ -42,7 +43,7 @@ impl System {
     /// A new variable.
     pub(super) fn variable(&mut self, low: i128, high: i128) -> Variable {
         self.contradiction |= low > high;
-        self.domain.push((low, high));
+        self.domain.push(Interval::new(low, high));
         Variable::try_from(self.domain.len() - 1).unwrap_or(Variable::MAX)
     }
 
@@ -120,7 +121,7 @@ impl System {
 
 /// Tightens the bounds of the variables of one row; `None` if nothing satisfies it, else whether any changed.
 fn tighten(
-    domain: &mut [(i128, i128)],
+    domain: &mut [Interval<i128>],
     terms: &[(Variable, i64)],
     low: i128,
     high: i128,
@@ -128,8 +129,8 @@ fn tighten(
     let (mut least, mut greatest) = (0, 0);
     for &(variable, coefficient) in terms {
         let own = domain[variable as usize];
-        let own = scaled(coefficient.into(), own.0, own.1);
-        (least, greatest) = (least + own.0, greatest + own.1);
+        let own = scaled(coefficient.into(), own.low, own.high);
+        (least, greatest) = (least + own.low, greatest + own.high);
     }
     if least > high || greatest < low {
         return None;
@@ -140,22 +141,22 @@ fn tighten(
     let mut changed = false;
     for &(variable, coefficient) in terms {
         let bounds = &mut domain[variable as usize];
-        if bounds.0 == bounds.1 {
+        if bounds.low == bounds.high {
             continue;
         }
         let factor = i128::from(coefficient);
-        let own = scaled(factor, bounds.0, bounds.1);
+        let own = scaled(factor, bounds.low, bounds.high);
         // What is left for this term when the others are as large or as small as they can be.
         let left = (
             if low == -INFINITE {
                 -INFINITE
             } else {
-                low - (greatest - own.1)
+                low - (greatest - own.high)
             },
             if high == INFINITE {
                 INFINITE
             } else {
-                high - (least - own.0)
+                high - (least - own.low)
             },
         );
         let (from, to) = if factor > 0 {
@@ -163,15 +164,15 @@ fn tighten(
         } else {
             (ceiling(-left.1, -factor), floor(-left.0, -factor))
         };
-        if from > bounds.0 {
-            bounds.0 = from;
+        if from > bounds.low {
+            bounds.low = from;
             changed = true;
         }
-        if to < bounds.1 {
-            bounds.1 = to;
+        if to < bounds.high {
+            bounds.high = to;
             changed = true;
         }
-        if bounds.0 > bounds.1 {
+        if bounds.low > bounds.high {
             return None;
         }
     }
@@ -185,9 +186,9 @@ mod tests {
     /// Terms, lower bound and upper bound.
     type Bounds<'a> = (&'a [(Variable, i64)], i128, i128);
 
-    fn system(domain: &[(i128, i128)], rows: &[Bounds]) -> System {
+    fn system(domain: &[Interval<i128>], rows: &[Bounds]) -> System {
         let mut system = System::default();
-        for &(low, high) in domain {
+        for &Interval { low, high } in domain {
             system.variable(low, high);
         }
         for &(terms, low, high) in rows {
@@ -198,21 +199,27 @@ mod tests {
 
     #[test]
     fn a_step_above_all_smaller_ones_is_forced() {
-        let mut tile = system(&[(-9, 9), (-31, 31)], &[(&[(0, 132), (1, 4)], -3, 3)]);
+        let mut tile = system(
+            &[Interval::new(-9, 9), Interval::new(-31, 31)],
+            &[(&[(0, 132), (1, 4)], -3, 3)],
+        );
         assert!(tile.propagate(&mut 0));
-        assert_eq!(tile.domain, [(0, 0), (0, 0)]);
+        assert_eq!(tile.domain, [Interval::only(0); 2]);
     }
 
     #[test]
     fn a_common_divisor_excludes_offsets() {
-        let mut diagonal = system(&[(-31, 31)], &[(&[(0, 64)], 65, 71)]);
+        let mut diagonal = system(&[Interval::new(-31, 31)], &[(&[(0, 64)], 65, 71)]);
         assert!(!diagonal.propagate(&mut 0));
     }
 
     #[test]
     fn rows_without_bounds_on_one_side_are_used_on_the_other() {
-        let mut guard = system(&[(0, 100), (0, 7)], &[(&[(0, -1), (1, 1)], 0, INFINITE)]);
+        let mut guard = system(
+            &[Interval::new(0, 100), Interval::new(0, 7)],
+            &[(&[(0, -1), (1, 1)], 0, INFINITE)],
+        );
         assert!(guard.propagate(&mut 0));
-        assert_eq!(guard.domain, [(0, 7), (0, 7)]);
+        assert_eq!(guard.domain, [Interval::new(0, 7); 2]);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use events::{AccessKind, Executing, Observer};
 use prove::assume::{Assumed, Assumption, Wrong};
+use prove::interval::Interval;
 use prove::problem::{Effect, Kind, Linear, Problem, Space};
 use prove::{Argument, Effort, Launch, Posed, Proof, Summary};
 use simt::{Device, DeviceConfig, ModuleId, Strays};
@@ -410,7 +411,7 @@ fn is_possible(problem: &Problem, rows: &[Linear], event: &Event, run: &Run) -> 
             Kind::Block(Z) => Some(event.cta / gx / gy),
             _ => None,
         };
-        let (low, high) = symbol.range;
+        let Interval { low, high } = symbol.range;
         match fixed {
             Some(value) if i128::from(value) > high.into() => return false,
             Some(value) => ranges.push((value.into(), value.into())),

@@ -1,5 +1,6 @@
 //! Random problems, small enough to enumerate.
 
+use prove::interval::Interval;
 use prove::problem::{
     Access, Alternative, Axis, Effect, Kind, Linear, LoopId, Meeting, Problem, Space, Symbol,
     SymbolId,
@@ -50,7 +51,7 @@ impl Maker<'_> {
     fn symbol(&mut self, kind: Kind, low: i64, high: i64, home: Vec<LoopId>) -> SymbolId {
         self.case.problem.symbols.push(Symbol {
             kind,
-            range: (low, high),
+            range: Interval::new(low, high),
         });
         self.homes.push(home);
         SymbolId::try_from(self.homes.len() - 1).unwrap()
@@ -107,7 +108,7 @@ impl Maker<'_> {
         let mut home = Vec::new();
         for &(symbol, coefficient) in &dividend.terms {
             let range = self.case.problem.symbols[symbol as usize].range;
-            let values = [range.0, range.1.max(range.0)]
+            let values = [range.low, range.high.max(range.low)]
                 .map(|value| i128::from(value) * i128::from(coefficient));
             low += values[0].min(values[1]);
             high += values[0].max(values[1]);
@@ -249,7 +250,7 @@ impl Maker<'_> {
             if self.random.percent(15) {
                 continue;
             }
-            let (low, high) = self.case.problem.symbols[symbol as usize].range;
+            let Interval { low, high } = self.case.problem.symbols[symbol as usize].range;
             if high > low {
                 terms.push((symbol, if self.random.percent(15) { -step } else { step }));
                 step *= high - low + self.random.pick(&[1, 1, 1, 1, 2, 0, 3]);
@@ -289,7 +290,7 @@ impl Maker<'_> {
             };
             terms.push((thread, 1));
             if let Some(block) = of(self, Kind::Block(axis)) {
-                let threads = self.case.problem.symbols[thread as usize].range.1 + 1;
+                let threads = self.case.problem.symbols[thread as usize].range.high + 1;
                 let step: i64 = threads - overlap;
                 if step > 0 {
                     terms.push((block, step));
@@ -309,7 +310,7 @@ impl Maker<'_> {
         if overlap > 0 {
             // Only the inner threads of a block.
             let (thread, _) = column[0];
-            let threads = self.case.problem.symbols[thread as usize].range.1 + 1;
+            let threads = self.case.problem.symbols[thread as usize].range.high + 1;
             path.push(Linear {
                 terms: vec![(thread, -1)],
                 constant: (threads - 1 - overlap).into(),

@@ -1,6 +1,7 @@
 //! What is true of a small problem, by trying all executions of all pairs of threads.
 
 use super::make::Case;
+use prove::interval::Interval;
 use prove::problem::{Access, Axis, Effect, Kind, LoopId, Space, SymbolId};
 
 /// One execution of an access by a thread.
@@ -183,12 +184,12 @@ fn execute(
     let mut values: Vec<i64> = problem
         .symbols
         .iter()
-        .map(|symbol| symbol.range.0)
+        .map(|symbol| symbol.range.low)
         .collect();
     loop {
         if chosen
             .iter()
-            .any(|&symbol| problem.symbols[symbol].range.0 > problem.symbols[symbol].range.1)
+            .any(|&symbol| problem.symbols[symbol].range.low > problem.symbols[symbol].range.high)
         {
             return Some(());
         }
@@ -204,7 +205,7 @@ fn execute(
             return None;
         }
         let next = chosen.iter().find(|&&symbol| {
-            let (low, high) = problem.symbols[symbol].range;
+            let Interval { low, high } = problem.symbols[symbol].range;
             values[symbol] += 1;
             if values[symbol] <= high {
                 return true;

@@ -1,5 +1,6 @@
 //! Problems in few words.
 
+use prove::interval::Interval;
 use prove::problem::{
     Access, Alternative, Axis, Effect, Kind, Linear, LoopId, Meeting, Problem, Space, Symbol,
     SymbolId,
@@ -64,7 +65,7 @@ impl Launch {
     pub(crate) fn symbol(&mut self, kind: Kind, low: i64, high: i64) -> SymbolId {
         self.problem.symbols.push(Symbol {
             kind,
-            range: (low, high),
+            range: Interval::new(low, high),
         });
         SymbolId::try_from(self.problem.symbols.len() - 1).unwrap()
     }

@@ -77,9 +77,10 @@ fn one(client: &Client, file: &Path) -> Result<Module> {
     let entries = parsed.module.functions().filter(|function| function.entry);
     let names: Vec<String> = entries.map(|entry| entry.name.to_string()).collect();
     let limit = backend::register_limit(&parsed.module);
-    let (own, without) = compiled(client, &text, None, &names)?;
-    let (checked, with) = compiled(client, prepared.code.text(), limit, &names)?;
-    let kernels = names.into_iter().zip(without.into_iter().zip(with));
+    let (own, own_sizes) = compiled(client, &text, None, &names)?;
+    let (checked, checked_sizes) = compiled(client, prepared.code.text(), limit, &names)?;
+    let sizes = own_sizes.into_iter().zip(checked_sizes);
+    let kernels = names.into_iter().zip(sizes);
     Ok(Module {
         name: file
             .file_stem()
@@ -88,7 +89,9 @@ fn one(client: &Client, file: &Path) -> Result<Module> {
             .into(),
         own,
         checked,
-        kernels: kernels.map(|(name, sizes)| kernel(name, sizes)).collect(),
+        kernels: kernels
+            .map(|(name, (own, checked))| kernel(name, [own, checked]))
+            .collect(),
     })
 }
 
@@ -113,8 +116,7 @@ fn compiled(
     Ok((Text { bytes, seconds }, sizes?))
 }
 
-fn kernel(name: String, (without, with): (Size, Size)) -> Kernel {
-    let both = [without, with];
+fn kernel(name: String, both: [Size; 2]) -> Kernel {
     Kernel {
         name,
         registers: both.map(|size| size.registers),

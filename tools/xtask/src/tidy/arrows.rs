@@ -32,8 +32,11 @@ struct Crate<'a> {
 
 pub(super) fn check(workspace: &Workspace, tree: &Tree) -> Vec<String> {
     let table = tree.files.iter().find(|file| file.path == TABLE);
-    let rows: Vec<Row<'_>> =
-        table.map_or(Vec::new(), |file| file.lines().filter_map(row).collect());
+    let rows: Vec<Row<'_>> = table.map_or(Vec::new(), |file| {
+        file.lines()
+            .filter_map(|(line, text)| row(line, text))
+            .collect()
+    });
     let crates = workspace.packages.iter();
     let crates: Vec<Crate<'_>> = crates.map(|of| used(of, &workspace.root)).collect();
     let mut problems = compare(&rows, &crates);
@@ -70,7 +73,7 @@ fn unused(package: &Package, folder: &str, tree: &Tree) -> Vec<String> {
     unused.map(problem).collect()
 }
 
-fn row((line, text): (usize, &str)) -> Option<Row<'_>> {
+fn row(line: usize, text: &str) -> Option<Row<'_>> {
     let text = text.strip_prefix('|')?.strip_suffix('|')?;
     let cells: Vec<&str> = text.split('|').map(str::trim).collect();
     let [folder, uses, tests, _] = cells[..] else {
@@ -191,7 +194,7 @@ mod tests {
         lines
             .into_iter()
             .zip(1..)
-            .filter_map(|(text, line)| row((line, text)))
+            .filter_map(|(text, line)| row(line, text))
             .collect()
     }
 

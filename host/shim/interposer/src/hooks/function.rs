@@ -89,15 +89,22 @@ pub(crate) unsafe fn cuLibraryGetKernel(
     }
 }
 
-/// Remembers the functions of a module, or the kernels of a library, if it has no PTX. `room` is how many handles the
-/// program has asked for.
+/// What a program has got when it asked for all functions of a module, or all kernels of a library.
+struct Enumerated<T> {
+    result: CUresult,
+    out: *mut *mut T,
+    /// How many handles it has asked for.
+    room: c_uint,
+}
+
+/// Remembers the functions of a module, or the kernels of a library, if it has no PTX.
 ///
 /// # Safety
 /// After success `out` has room for so many handles, if it is not null.
 unsafe fn found_without_ptx<T>(
     real: &'static Api,
     handle: u64,
-    (result, out, room): (CUresult, *mut *mut T, c_uint),
+    Enumerated { result, out, room }: Enumerated<T>,
     kernel: bool,
 ) {
     let has = with_started(|state| state.without_ptx.has(handle)) == Some(true);
@@ -231,8 +238,13 @@ pub(crate) unsafe fn cuModuleEnumerateFunctions(
     };
     let handle = module.expose_provenance() as u64;
     register_all(real, handle);
+    let found = Enumerated {
+        result,
+        out: functions,
+        room: num_functions,
+    };
     // SAFETY: the caller keeps the conditions of the C function.
-    unsafe { found_without_ptx(real, handle, (result, functions, num_functions), false) };
+    unsafe { found_without_ptx(real, handle, found, false) };
     result
 }
 
@@ -251,8 +263,13 @@ pub(crate) unsafe fn cuLibraryEnumerateKernels(
     };
     let handle = library.expose_provenance() as u64;
     register_all(real, handle);
+    let found = Enumerated {
+        result,
+        out: kernels,
+        room: num_kernels,
+    };
     // SAFETY: the caller keeps the conditions of the C function.
-    unsafe { found_without_ptx(real, handle, (result, kernels, num_kernels), true) };
+    unsafe { found_without_ptx(real, handle, found, true) };
     result
 }
 
