@@ -51,3 +51,28 @@ impl From<Interval<i64>> for Interval<i128> {
         Self::new(of.low.into(), of.high.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_sets_of_numbers() {
+        let all = || (-2..=2).flat_map(|low| (-2..=2).map(move |high| Interval::new(low, high)));
+        for a in all() {
+            let numbers = |of: Interval<i32>| (-3..=3).filter(move |&n| of.contains(n));
+            assert_eq!(numbers(a).count() == 0, a.is_empty());
+            assert!(numbers(Interval::only(a.low)).eq([a.low]));
+            for b in all() {
+                assert!(numbers(a.both(b)).eq(numbers(a).filter(|&n| b.contains(n))));
+                if a.is_empty() || b.is_empty() {
+                    continue;
+                }
+                let hull = a.hull(b);
+                let ends = numbers(a).chain(numbers(b));
+                assert_eq!(ends.clone().min(), Some(hull.low));
+                assert_eq!(ends.max(), Some(hull.high));
+            }
+        }
+    }
+}
