@@ -71,7 +71,12 @@ pub(crate) fn summary(report: &Report) -> String {
             format_args!("; {errors} of cudarun-check itself"),
         );
     }
-    let incomplete = numbers.outcome == Outcome::Incomplete;
+    // Races decide the exit code unless the user lets them pass.
+    let incomplete = match numbers.outcome {
+        Outcome::Incomplete => true,
+        Outcome::Races => !report.coverage.incomplete_because.is_empty(),
+        Outcome::Clean | Outcome::AppFailed | Outcome::ToolError => false,
+    };
     let why = match incomplete {
         true => report.coverage.incomplete_because.join("; "),
         false => String::new(),

@@ -60,6 +60,11 @@ pub(crate) fn advice(
             joined(&with)
         ));
     }
+    if name == "atomicCAS" {
+        return Some(format!(
+            "make {update} one atomic operation, by a loop with `atomicCAS`: no other atomic does what it does"
+        ));
+    }
     let float = is_float(store);
     if store.width < 4 && store.width > 0 {
         return Some(format!(

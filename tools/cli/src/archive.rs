@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Cursor, Read, Write};
+use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use report::Report;
@@ -34,6 +34,14 @@ impl Target {
         Ok(Self { path, file })
     }
 
+    /// Writes a report without launches, of a run that has not ended.
+    pub(crate) fn begin(&self, report: &Report) {
+        // A file that takes nothing is told of at the end.
+        if (&self.file).write_all(report.to_json().as_bytes()).is_err() {
+            let _ = output::emptied(&self.file);
+        }
+    }
+
     /// Writes the archive, with the recorded launches that processes have left in folders.
     pub(crate) fn write(
         &self,
@@ -43,7 +51,8 @@ impl Target {
     ) -> Result<(), Stop> {
         let Self { path, file } = self;
         let bad = |error: &dyn std::fmt::Display| cannot(path, error);
-        let mut archive = ZipWriter::new(file);
+        output::emptied(file).map_err(|error| bad(&error))?;
+        let mut archive = ZipWriter::new(Remembering { file, error: None });
         let packed = SimpleFileOptions::default().large_file(true);
         let mut put = |name: &str, text: &str| {
             archive.start_file(name, packed)?;
@@ -64,7 +73,39 @@ impl Target {
             };
             copy().map_err(|error| bad(&error))?;
         }
-        archive.finish().map(drop).map_err(|error| bad(&error))
+        let written = archive.finish().map_err(|error| bad(&error))?;
+        match written.error {
+            Some(error) => Err(bad(&error)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A file that takes everything, and remembers the first error: a [`ZipWriter`] loses its reason, and prints another
+/// one when it is dropped.
+struct Remembering<'a> {
+    file: &'a File,
+    error: Option<std::io::Error>,
+}
+
+impl Write for Remembering<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.error.is_none()
+            && let Err(error) = self.file.write_all(bytes)
+        {
+            self.error = Some(error);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Remembering<'_> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.file.seek(to)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
@@ -109,6 +109,8 @@ impl Stream {
 enum Target {
     Stream(Stream),
     File(PathBuf, File),
+    /// A file that others write into as well.
+    Added(PathBuf, File),
 }
 
 impl Outputs {
@@ -151,11 +153,26 @@ impl Outputs {
         })
     }
 
+    /// Writes a report of a run that has not ended into the files of formats that programs read whole: if this process
+    /// is killed, whoever finds them must not take them for those of a clean run. A file that takes nothing is told of
+    /// at the end.
+    pub(crate) fn begin(&mut self, report: &Report, sources: &Sources) {
+        let style = self.style;
+        for (format, target) in &mut self.all {
+            if is_replaced(*format)
+                && target.is_replaceable()
+                && let Ok(text) = format.render(report, sources, style)
+            {
+                let _ = target.replace(&text);
+            }
+        }
+    }
+
     /// Whether a program reads the standard stream, so that nothing but the report may be there.
     pub(crate) fn is_for_programs(&self) -> bool {
         let on_error = |(format, target): &(Format, Target)| match target {
             Target::Stream(stream) if *stream == self.stream => Some(*format),
-            Target::Stream(_) | Target::File(..) => None,
+            Target::Stream(_) | Target::File(..) | Target::Added(..) => None,
         };
         let mut formats = self.all.iter().filter_map(on_error).peekable();
         formats.peek().is_some() && !formats.any(is_for_people)
@@ -164,7 +181,7 @@ impl Outputs {
     /// Leaves out the streams that people read.
     pub(crate) fn leave_out_people(&mut self) {
         self.all.retain(|(format, target)| {
-            matches!(target, Target::File(..)) || !is_for_people(*format)
+            !matches!(target, Target::Stream(_)) || !is_for_people(*format)
         });
     }
 
@@ -191,7 +208,7 @@ impl Outputs {
         let lines = self.reported.rest(report);
         for (format, target) in &mut self.all {
             let color = match (self.color, &*target) {
-                (color, Target::File(..)) => color == Color::Always,
+                (color, Target::File(..) | Target::Added(..)) => color == Color::Always,
                 (color, Target::Stream(stream)) => is_colored(color, *stream),
             };
             let width = match target {
@@ -227,7 +244,11 @@ impl Outputs {
                     what.into()
                 }
             };
-            if let Err(stop) = target.write(&what) {
+            let written = match is_replaced(*format) {
+                true => target.replace(&what),
+                false => target.write(&what),
+            };
+            if let Err(stop) = written {
                 console::say(format_args!("cudarun-check: {}", stop.message));
                 os::terminal::write(&what);
                 result = Err(stop);
@@ -235,6 +256,20 @@ impl Outputs {
         }
         result
     }
+}
+
+/// Whether the file of a format holds one document, which programs read whole.
+const fn is_replaced(format: Format) -> bool {
+    matches!(
+        format,
+        Format::Json | Format::Sarif | Format::Junit | Format::Html
+    )
+}
+
+/// Empties a file.
+pub(crate) fn emptied(mut file: &File) -> std::io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()
 }
 
 /// Whether people read the format where it is on a stream.
@@ -276,15 +311,38 @@ impl Target {
             false => return Ok(Self::File(path.to_owned(), create(path)?)),
         };
         match file {
-            Ok(file) => Ok(Self::File(path.to_owned(), file)),
+            Ok(file) => Ok(Self::Added(path.to_owned(), file)),
             Err(error) => Err(cannot_write(path, &error)),
         }
+    }
+
+    /// Whether it is a file of which this process alone decides what is in it.
+    fn is_replaceable(&self) -> bool {
+        match self {
+            Self::Stream(_) | Self::Added(..) => false,
+            Self::File(_, file) => file.metadata().is_ok_and(|of| of.is_file()),
+        }
+    }
+
+    /// Writes in the place of what it holds, if it is such a file.
+    fn replace(&mut self, text: &str) -> Result<(), Stop> {
+        if let Self::File(path, file) = self
+            && file.metadata().is_ok_and(|of| of.is_file())
+        {
+            emptied(file).map_err(|error| cannot_write(path, &error))?;
+        }
+        let written = self.write(text);
+        // Half a document is none.
+        if let (Err(_), true, Self::File(_, file)) = (&written, self.is_replaceable(), &*self) {
+            let _ = emptied(file);
+        }
+        written
     }
 
     fn write(&mut self, text: &str) -> Result<(), Stop> {
         match self {
             Self::Stream(stream) => stream.write(text),
-            Self::File(path, file) => file
+            Self::Added(path, file) | Self::File(path, file) => file
                 .write_all(text.as_bytes())
                 .map_err(|error| cannot_write(path, &error)),
         }
@@ -298,7 +356,7 @@ impl Target {
 fn one_document(all: &[(Format, Target)], stream: Stream) -> Result<(), Stop> {
     let here = all.iter().filter_map(|(format, target)| match target {
         Target::Stream(of) if *of == stream => Some(*format),
-        Target::Stream(_) | Target::File(..) => None,
+        Target::Stream(_) | Target::File(..) | Target::Added(..) => None,
     });
     let here: Vec<Format> = here.collect();
     let annotated = |format| matches!(format, Format::Text | Format::Github);

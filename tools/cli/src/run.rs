@@ -44,6 +44,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
     };
     may_take(args)?;
     let mut targets = Targets::open(args)?;
+    targets.begin(args);
     let ran = match is_ptx(&args.app[0]) {
         true => ran_kernel(args, known, &targets),
         false => ran_program(args, known, &mut targets),
@@ -89,6 +90,17 @@ impl Targets {
             outputs,
             recording: path.map(archive::Target::open).transpose()?,
         })
+    }
+
+    /// Writes that the run has not ended, where this process may be killed before it can write more.
+    fn begin(&mut self, args: &RunArgs) {
+        let sources = sources(args);
+        let why = "the report was not written: cudarun-check was killed, or is still running";
+        let report = unfinished(args, why, &sources);
+        self.outputs.begin(&report, &sources);
+        if let Some(target) = &self.recording {
+            target.begin(&report);
+        }
     }
 
     /// Writes the report everywhere, and the recorded launches.
@@ -481,15 +493,20 @@ impl<'a> Live<'a> {
     }
 }
 
-/// A run that could not begin: the formats that programs read, and files, say so too.
-fn not_run(args: &RunArgs, stop: Stop, mut targets: Targets) -> Result<u8, Stop> {
+/// The report of a run of which nothing is known but why.
+fn unfinished(args: &RunArgs, why: &str, sources: &Sources) -> Report {
     let context = Context {
         exit: ExitStatus::default(),
-        not_run: Some(stop.message.clone()),
+        not_run: Some(why.to_owned()),
         ..context(args)
     };
+    Report::build(&[], &context, sources)
+}
+
+/// A run that could not begin: the formats that programs read, and files, say so too.
+fn not_run(args: &RunArgs, stop: Stop, mut targets: Targets) -> Result<u8, Stop> {
     let sources = sources(args);
-    let report = Report::build(&[], &context, &sources);
+    let report = unfinished(args, &stop.message, &sources);
     let said = targets.outputs.is_for_programs();
     targets.outputs.leave_out_people();
     targets.write(&report, &sources, None)?;

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::common::{self, WAYS, Way, built, command};
 use os::signals;
@@ -167,6 +167,31 @@ fn a_launch_that_is_killed_is_named() {
             "launch #2 of spin; whether it had races is not known",
             "1 of 2 launches checked, 1 launch incomplete: #2 of spin",
         ]);
+    }
+}
+
+#[test]
+fn files_of_a_tool_that_is_killed_say_that_the_run_has_not_ended() {
+    let files = tempfile::tempdir().expect("a temporary folder");
+    let [saved, junit] = ["saved.crr", "junit.xml"].map(|name| files.path().join(name));
+    for record in [&[][..], &["--record"]] {
+        let format = format!("junit:{}", junit.display());
+        let save = saved.to_str().expect("text");
+        let flags = [record, &["--save", save, "--format", &format]].concat();
+        let mut running = Running::new(Way::Simulated, &flags, &["in-launch"]);
+        running.wait_for("spinning");
+        signals::send(running.tool.id(), KILL);
+        running.tool.wait().expect("it ends");
+        signals::send(running.program, KILL);
+        let mut report = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
+        let report = report.args(["report", save]).output().expect("it starts");
+        let said = common::text(&[report.stdout, report.stderr].concat());
+        assert_eq!(report.status.code(), Some(75), "{said}");
+        assert!(said.contains("incomplete"), "{said}");
+        let why = "the report was not written: cudarun-check was killed, or is still running";
+        assert!(said.contains(why), "{said}");
+        let junit = std::fs::read_to_string(&junit).expect("a report");
+        assert!(junit.contains(why), "{junit}");
     }
 }
 

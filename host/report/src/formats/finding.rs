@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::excerpt::{self, Place, labels};
 use crate::log::Answer;
-use crate::model::{self, FrameAt, Race, Report, Verified};
+use crate::model::{self, Failure, FrameAt, Race, Report, Verified};
 use crate::rules::{Rule, RuleId};
 use crate::side::shown;
 use crate::source::Sources;
@@ -17,11 +17,14 @@ use crate::{stray, stuck, text, verified};
 const OUT_OF_BOUNDS: &str = "out-of-bounds";
 /// That of launches that `verify` was asked to prove and has not.
 const NOT_PROVED: &str = "not-proved";
+/// That of launches that failed for another reason.
+const FAILED: &str = "launch-failed";
 
 /// What is not in the table of rules: the name, and what it is in a few words.
-pub(crate) const OTHERS: [(&str, &str); 2] = [
+pub(crate) const OTHERS: [(&str, &str); 3] = [
     (OUT_OF_BOUNDS, "access out of bounds"),
     (NOT_PROVED, "launch not proved"),
+    (FAILED, "launch failed"),
 ];
 
 /// How bad it is.
@@ -31,7 +34,7 @@ pub(crate) enum Level {
     Error,
     /// It may be wrong.
     Warning,
-    /// It may be wrong, and the user allows that.
+    /// It may be wrong, and the user allows that; or something else than a race.
     Note,
 }
 
@@ -44,7 +47,7 @@ impl From<model::Level> for Level {
     }
 }
 
-/// A race, a deadlock, accesses out of bounds, or what keeps launches from being proved.
+/// A race, a deadlock, accesses out of bounds, a launch that failed, or what keeps launches from being proved.
 pub(crate) struct Finding<'a> {
     /// Such as `CR003`.
     pub(crate) rule: &'a str,
@@ -119,29 +122,14 @@ pub(crate) fn all<'a>(report: &'a Report, sources: &Sources) -> Vec<Finding<'a>>
             text,
         }
     });
-    let deadlocks = report.failures.iter().filter(|failure| failure.deadlock);
-    let deadlocks = deadlocks.map(|failure| {
-        let waits = failure.stuck.iter().flat_map(|stuck| &stuck.waits);
-        let spots = waits.filter_map(|wait| spot(&wait.frames, stuck::who(wait), sources));
-        Finding {
-            rule: RuleId::Synchronisation.as_str(),
-            level: Level::Error,
-            message: failure.message.clone(),
-            help: { &failure.stuck }
-                .as_ref()
-                .map_or(String::new(), |stuck| stuck.help.clone()),
-            kernel: &failure.kernel,
-            spots: spots.collect(),
-            race: None,
-            processes: Vec::new(),
-            text: text::render_failure(failure, sources),
-        }
-    });
+    let failures = { &report.failures }
+        .iter()
+        .map(|failure| of_failure(failure, sources));
     let unproved = report.verified.iter();
     let unproved = unproved.flat_map(|of| not_proved(of, report, sources));
     races
         .chain(strays)
-        .chain(deadlocks)
+        .chain(failures)
         .chain(unproved)
         .collect()
 }
@@ -165,6 +153,35 @@ fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a
         race: Some(race),
         processes: excerpt::processes(race, report),
         text: excerpt::render(race, report, sources, Style::default()),
+    }
+}
+
+/// A launch that failed. Only a deadlock is an error of how threads synchronise.
+fn of_failure<'a>(failure: &'a Failure, sources: &Sources) -> Finding<'a> {
+    let stuck = failure.stuck.as_ref();
+    let waits = stuck.iter().flat_map(|stuck| &stuck.waits);
+    let waits = waits.filter_map(|wait| spot(&wait.frames, stuck::who(wait), sources));
+    let (rule, level, spots) = match failure.deadlock {
+        true => (
+            RuleId::Synchronisation.as_str(),
+            Level::Error,
+            waits.collect(),
+        ),
+        false => {
+            let at = spot(&failure.frames, "it failed here".to_owned(), sources);
+            (FAILED, Level::Note, at.into_iter().collect())
+        }
+    };
+    Finding {
+        rule,
+        level,
+        message: failure.message.clone(),
+        help: stuck.map_or(String::new(), |stuck| stuck.help.clone()),
+        kernel: &failure.kernel,
+        spots,
+        race: None,
+        processes: Vec::new(),
+        text: text::render_failure(failure, sources),
     }
 }
 

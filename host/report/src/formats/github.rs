@@ -41,7 +41,9 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
         }
         command(&mut text, level, &properties, &message);
     }
-    if report.summary.outcome == Outcome::Incomplete {
+    let because = &report.coverage.incomplete_because;
+    if matches!(report.summary.outcome, Outcome::Incomplete | Outcome::Races) && !because.is_empty()
+    {
         let title = [("title", "cudarun-check: incomplete".to_owned())];
         command(&mut text, "warning", &title, &coverage::summary(report));
     }

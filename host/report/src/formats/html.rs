@@ -19,6 +19,7 @@ const AROUND: usize = 4;
 pub(super) fn render(report: &Report, sources: &Sources, findings: &[Finding<'_>]) -> String {
     let (outcome, class) = match report.summary.outcome {
         Outcome::Races => ("races found", "error"),
+        Outcome::Clean if report.summary.warnings > 0 => ("warnings", "warning"),
         Outcome::Clean => ("no races found", "fine"),
         Outcome::Incomplete => ("incomplete", "warning"),
         Outcome::AppFailed => ("the program failed", "error"),

@@ -5,7 +5,8 @@ use quick_junit::{NonSuccessKind, Report as Document, TestCase, TestCaseStatus, 
 
 use super::finding::{Finding, Level};
 use crate::coverage;
-use crate::model::Report;
+use crate::model::{Kernel, Report};
+use crate::names::base;
 use crate::words::put_in;
 
 pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String, String> {
@@ -34,23 +35,23 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
         suite.add_test_case(case(finding.kernel, &name, status));
     }
     for kernel in &report.coverage.kernels {
-        let of_kernel = |of: &&Finding<'_>| of.kernel == kernel.name;
-        let mut of_kernel = findings.iter().filter(of_kernel).peekable();
+        let of_kernel = |of: &&Finding<'_>| is_of(of, kernel);
+        let of_kernel = findings.iter().filter(of_kernel);
         if of_kernel.clone().any(|of| fails(&of)) {
             continue;
         }
-        let status = match kernel.instrumented {
-            true => TestCaseStatus::success(),
-            false => {
+        let status = match not_checked(report, kernel) {
+            None => TestCaseStatus::success(),
+            Some(why) => {
                 let mut status = TestCaseStatus::skipped();
-                let why = kernel.why_not.as_deref();
-                status.set_message(why.unwrap_or("its accesses are not checked"));
+                status.set_message(why);
                 status
             }
         };
         let mut case = case(&kernel.name, "races", status);
-        if of_kernel.peek().is_some() {
-            let texts: Vec<&str> = of_kernel.map(|of| of.text.as_str()).collect();
+        let shown = of_kernel.filter(|of| of.suppressed().is_none());
+        let texts: Vec<&str> = shown.map(|of| of.text.as_str()).collect();
+        if !texts.is_empty() {
             case.set_system_out(texts.join("\n\n"));
         }
         suite.add_test_case(case);
@@ -73,6 +74,33 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
     let mut document = Document::new("cudarun-check");
     document.add_test_suite(suite);
     document.to_string().map_err(|error| error.to_string())
+}
+
+/// Whether a kernel has a finding, be it that others have it too.
+fn is_of(finding: &Finding<'_>, kernel: &Kernel) -> bool {
+    let others = finding.race.map_or(&[][..], |race| &race.kernels);
+    let name = base(&kernel.name);
+    finding.kernel == kernel.name || others.iter().any(|other| other == name)
+}
+
+/// Why nothing is known of the races of a kernel.
+fn not_checked(report: &Report, kernel: &Kernel) -> Option<String> {
+    if !kernel.instrumented {
+        let why = kernel.why_not.as_deref();
+        return Some(why.unwrap_or("its accesses are not checked").to_owned());
+    }
+    let mut failures = report.failures.iter();
+    if let Some(failure) = failures.find(|failure| failure.kernel == kernel.name) {
+        return Some(format!("a launch failed: {}", failure.message));
+    }
+    match kernel.launches.saturating_sub(kernel.skipped) {
+        _ if kernel.launches == 0 => Some("it was not launched".to_owned()),
+        0 => Some(match kernel.skipped_because.is_empty() {
+            true => "its launches were not checked".to_owned(),
+            false => kernel.skipped_because.join("; "),
+        }),
+        _ => None,
+    }
 }
 
 /// How the program has ended.

@@ -12,6 +12,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
     let mut text = String::from("## cudarun-check: ");
     text += match report.summary.outcome {
         Outcome::Races => "races found",
+        Outcome::Clean if report.summary.warnings > 0 => "warnings",
         Outcome::Clean => "no races found",
         Outcome::Incomplete => "incomplete",
         Outcome::AppFailed => "the program failed",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::finding::{Finding, Level, OTHERS, Spot};
 use crate::coverage;
-use crate::model::{Outcome, Report, Standing};
+use crate::model::{ExitStatus, Outcome, Report, Standing};
 use crate::rules::RULES;
 
 /// What a path in a URI may not hold (RFC 3986, section 3.3).
@@ -72,10 +72,15 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
     if !report.run.start.is_empty() {
         set(&mut invocation, "startTimeUtc", json!(report.run.start));
     }
-    if let Some(code) = report.run.exit.code {
+    // Which program of several it is of is not known.
+    let exit = match report.run.others.is_empty() {
+        true => report.run.exit,
+        false => ExitStatus::default(),
+    };
+    if let Some(code) = exit.code {
         set(&mut invocation, "exitCode", json!(code));
     }
-    if let Some(signal) = report.run.exit.signal {
+    if let Some(signal) = exit.signal {
         set(&mut invocation, "exitSignalNumber", json!(signal));
     }
     let mut invocations = vec![invocation];

@@ -303,6 +303,90 @@ fn junit_has_a_test_for_each_error_and_each_kernel() {
     );
 }
 
+#[test]
+fn in_junit_only_kernels_that_were_checked_and_have_no_races_pass() {
+    let (_folder, sources) = crate::made::sources();
+    let mut report = report(&sources);
+    let racy = report.races[0].kernel.name.clone();
+    let passes = |report: &Report| {
+        let text = Format::Junit.render(report, &sources, Style::default());
+        let document = quick_junit::Report::deserialize_from_str(&text.unwrap()).unwrap();
+        let cases = document.test_suites[0].test_cases.iter();
+        let races = cases.filter(|case| case.name.as_str() == "races");
+        let passing = races.filter(|case| matches!(case.status, TestCaseStatus::Success { .. }));
+        let named = passing.map(|case| case.classname.as_ref().unwrap().to_string());
+        named.collect::<Vec<_>>()
+    };
+    assert_eq!(passes(&report), Vec::<String>::new());
+    let mut first = report.coverage.kernels.iter();
+    let first = first.find(|kernel| kernel.name == racy).cloned().unwrap();
+    let mut other = report::model::Kernel {
+        name: "other(int*)".to_owned(),
+        launches: 2,
+        ..first
+    };
+    let mut with = |other: &report::model::Kernel| {
+        report.coverage.kernels.truncate(2);
+        report.coverage.kernels.push(other.clone());
+        passes(&report)
+    };
+    assert_eq!(with(&other), ["other(int*)"]);
+    other.skipped = 1;
+    assert_eq!(with(&other), ["other(int*)"]);
+    other.skipped = 2;
+    assert_eq!(with(&other), Vec::<String>::new());
+    (other.skipped, other.launches) = (0, 0);
+    assert_eq!(with(&other), Vec::<String>::new());
+    other.launches = 2;
+    report.races[0].kernels.push("other".to_owned());
+    report.coverage.kernels.push(other.clone());
+    assert_eq!(passes(&report), Vec::<String>::new());
+    report.races[0].kernels.pop();
+    report.coverage.kernels.truncate(2);
+    report.coverage.kernels.push(other);
+    report.failures.push(report::model::Failure {
+        kernel: "other(int*)".to_owned(),
+        message: "invalid global write".to_owned(),
+        ..report::model::Failure::default()
+    });
+    assert_eq!(passes(&report), Vec::<String>::new());
+}
+
+#[test]
+fn all_formats_name_a_launch_that_failed_and_none_takes_it_for_a_race() {
+    let (_folder, sources) = crate::made::sources();
+    let mut report = report(&sources);
+    report.failures.push(report::model::Failure {
+        kernel: "closed".to_owned(),
+        message: "an illegal memory access by thread (3,0,0)".to_owned(),
+        frames: report.races[0].accesses[0].frames.clone(),
+        ..report::model::Failure::default()
+    });
+    let text = |format: Format| format.render(&report, &sources, Style::default()).unwrap();
+    for format in [
+        Format::Text,
+        Format::Json,
+        Format::Sarif,
+        Format::Github,
+        Format::Markdown,
+        Format::Html,
+    ] {
+        assert_holds(
+            &text(format),
+            &["an illegal memory access by thread (3,0,0)"],
+        );
+    }
+    let github = text(Format::Github);
+    let failed = github
+        .lines()
+        .find(|line| line.contains("illegal"))
+        .unwrap();
+    assert!(failed.starts_with("::notice title="), "{failed}");
+    assert_holds(failed, &["file=", "launch-failed"]);
+    assert_holds(&text(Format::Sanitizer), &["(1 error, 0 warnings)"]);
+    assert_eq!(failures(&report, &sources).len(), 1);
+}
+
 /// Why tests of the JUnit report fail.
 fn failures(report: &Report, sources: &Sources) -> Vec<String> {
     let text = Format::Junit.render(report, sources, Style::default());

@@ -1,19 +1,29 @@
 //! Updates: a load, an operation, and a store to the same address. Those of one commutative operation
 //! may come in any order, so that an atomic repairs their races. A store of a value that has just been compared with
-//! what is there is such an update, too: a minimum or a maximum.
+//! what is there is such an update, too: a minimum or a maximum. Any other store of a value that depends on what was
+//! there takes a loop with a compare-and-swap.
+
+use std::collections::BTreeSet;
 
 use ptx::ast::{Body, Function, Guard, Instruction, Module, Operand, Statement};
 use ptx::cfg::{BlockId, Cfg};
 use ptx::dataflow::Dataflow;
+use ptx::isa;
 
 /// Conversions and copies between load, operation and store, at most.
 const STEPS: usize = 4;
 /// Blocks between a comparison and what depends on it, at most.
 const BLOCKS: usize = 4;
 
-/// Updates by one operation that commutes.
+/// Instructions between a load and what depends on it, at most.
+const DEPENDENCES: usize = 256;
+
+/// The atomic of which any update can be made.
+const ANY: &str = "atomicCAS";
+
+/// Updates by one operation that commutes, or one update by whatever operations.
 pub(super) struct Common {
-    /// The operation, as CUDA's atomic calls it.
+    /// The operation, as CUDA's atomic calls it; [`ANY`] if there is none for it.
     pub(super) call: &'static str,
     /// Their stores.
     pub(super) stores: Vec<usize>,
@@ -36,7 +46,14 @@ pub(super) fn common(
     };
     let part = |site| updates.part(site).or_else(|| updates.beside(site));
     let [one, other] = sites.map(part);
-    let ((store, name), (also, same)) = (one?, other?);
+    let (Some((store, name)), Some((also, same))) = (one, other) else {
+        let stores = vec![updates.any(sites)?];
+        return Some(Common {
+            call: ANY,
+            stores,
+            with: Vec::new(),
+        });
+    };
     let mut stores = vec![store, also];
     stores.dedup();
     let with = stores.iter().flat_map(|&store| updates.with(store));
@@ -121,10 +138,54 @@ impl<'a> Updates<'a> {
             "sub" => &operation.operands[1..2],
             _ => &operation.operands[1..],
         };
-        let load = inputs
+        let (load, input) = inputs
             .iter()
-            .find_map(|input| self.loaded(at, input, address))?;
-        Some((load, name))
+            .find_map(|input| Some((self.loaded(at, input, address)?, input)))?;
+        // As in `x + x`, which is no sum of what was there and something else.
+        let others = operation.operands[1..].iter();
+        let mut others = others.filter(|other| !std::ptr::eq(*other, input));
+        let apart = !others.any(|other| self.depends(at, other, load));
+        apart.then_some((load, name))
+    }
+
+    /// The store of an update that both sites belong to, whatever it computes.
+    fn any(&self, sites: [usize; 2]) -> Option<usize> {
+        let is = |site: usize, opcode| self.instruction(site).is_some_and(|of| of.opcode == opcode);
+        let store = sites.into_iter().find(|&site| is(site, "st"))?;
+        let [address, value] = &self.instruction(store)?.operands[..] else {
+            return None;
+        };
+        let load = sites.into_iter().find(|&site| is(site, "ld"))?;
+        let same = self.instruction(load)?.operands.get(1) == Some(address);
+        (same && self.depends(store, value, load)).then_some(store)
+    }
+
+    /// Whether the value of an operand depends on a load; also when that cannot be found out.
+    fn depends(&self, at: usize, operand: &Operand, load: usize) -> bool {
+        let Operand::Name { name, .. } = operand else {
+            return false;
+        };
+        let mut open: Vec<_> = { self.flow.register(at, name) }
+            .map(|register| (at, register))
+            .into_iter()
+            .collect();
+        let mut seen = BTreeSet::new();
+        while let Some((at, register)) = open.pop() {
+            for write in self.flow.reaching(&self.cfg, register, at).0 {
+                if write == load || seen.len() > DEPENDENCES {
+                    return true;
+                }
+                if seen.insert(write)
+                    && let Some(instruction) = self.instruction(write)
+                {
+                    isa::register_reads(instruction, |name| {
+                        let read = self.flow.register(write, name);
+                        open.extend(read.map(|register| (write, register)));
+                    });
+                }
+            }
+        }
+        false
     }
 
     /// Likewise, of a store that depends on how its value compares with what is there.

@@ -197,7 +197,7 @@ impl Parser<'_> {
         self.bump();
         module
             .files
-            .push((index, SmolStr::new(&word[1..word.len() - 1])));
+            .push((index, unescaped(&word[1..word.len() - 1])));
         while self.eat(Kind::Comma) {
             // Timestamps do not fit in 32 bits and are of no use here.
             self.expect(Kind::Int)?;
@@ -249,5 +249,48 @@ impl Parser<'_> {
             span,
         });
         Ok(())
+    }
+}
+
+/// A path as the file system has it: nvcc writes bytes beyond ASCII as three octal digits behind a backslash.
+fn unescaped(word: &str) -> SmolStr {
+    if !word.contains('\\') {
+        return SmolStr::new(word);
+    }
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let digits = tail
+            .get(..3)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
+        let octal = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        (rest, _) = match (first, octal, tail) {
+            (b'\\', Some(byte), _) => (&tail[3..], bytes.push(byte)),
+            (b'\\', None, [escaped @ (b'\\' | b'"'), tail @ ..]) => (tail, bytes.push(*escaped)),
+            _ => (tail, bytes.push(*first)),
+        };
+    }
+    String::from_utf8(bytes).map_or_else(|_| SmolStr::new(word), SmolStr::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_file_system() {
+        for (word, path) in [
+            ("/src/k.cu", "/src/k.cu"),
+            (r"/src/\303\251t\303\251.cu", "/src/été.cu"),
+            (r"C:\\k.cu", r"C:\k.cu"),
+            (r#"a\"b"#, r#"a"b"#),
+            // No text in UTF-8, no octal digits, and none left.
+            (r"\377.cu", r"\377.cu"),
+            (r"\9\12", r"\9\12"),
+            (r"\777", r"\777"),
+            (r"\", r"\"),
+        ] {
+            assert_eq!(unescaped(word), path);
+        }
     }
 }

@@ -170,7 +170,7 @@ mod tests {
             blocks,
         };
         let text = |bytes, seconds| Text { bytes, seconds };
-        let sizes = (size(16, Some(8)), size(64, None));
+        let sizes = [size(16, Some(8)), size(64, None)];
         let module = Module {
             name: "lud".to_owned(),
             own: text(100, 0.25),
