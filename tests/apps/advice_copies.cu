@@ -13,7 +13,7 @@
 //@[racy] says: help: put `fence.proxy.async` (`cuda::ptx::fence_proxy_async`) after the write at advice_copies.cu:121, in each thread that writes and before the barrier that follows; or, after that barrier, before the copy at advice_copies.cu:125
 //@[racy] says: help: the copy may still run at the second access: before that, wait for its group (`cp.async.bulk.wait_group`, `cuda::ptx::cp_async_bulk_wait_group`) in the thread that issued it, and put `__syncthreads()` after that
 //@[racy] says: help: put a barrier of the cluster (`cluster.sync()`, `barrier.cluster`) after the write at advice_copies.cu:170
-//@[racy] says: help: let every thread reach `__syncthreads()`: put the early `return` after the last barrier, or put the work into a branch instead
+//@[racy] says: help: let every thread of the block reach `__syncthreads()`: move it out of the condition or loop that it is in; if threads return early, put the work into a branch instead, without the barrier
 //@[racy] says: SUMMARY: cudarun-check: 10 races, 3 synchronisation errors (12 errors, 1 warning)
 //@ cuda: 12.8
 #include "app.h"

@@ -277,6 +277,12 @@ fn is_device_runtime(refusal: &Refusal) -> bool {
     kernels.any(|kernel| kernel.contains(DEVICE_RUNTIME))
 }
 
+/// Whether the bytes of a file are NVIDIA's `libcudadevrt.a`.
+pub fn is_device_runtime_library(bytes: &[u8]) -> bool {
+    let name = DEVICE_RUNTIME.as_bytes();
+    bytes.starts_with(b"!<arch>\n") && bytes.windows(name.len()).any(|window| window == name)
+}
+
 fn fat(bytes: Ptr<u8>, sm: u32) -> Result<Source, Refusal> {
     from_fatbin(&whole_fatbin(bytes)?, sm)
 }

@@ -77,6 +77,8 @@ pub struct Context {
     pub strict: bool,
     /// Nothing that a run is incomplete for fails it.
     pub allow_incomplete: bool,
+    /// `verify` takes lanes of a warp to go on together.
+    pub warp_synchronous: bool,
     /// Lanes of a warp are taken to run in lockstep: their races by two instructions are warnings.
     pub assume_lockstep: bool,
     /// Strong conflicts that the program means to order are errors, see docs/memory-model.md.
@@ -573,7 +575,8 @@ impl<'a> Builder<'a> {
         let now = time::rfc3339(context.start.unwrap_or_else(SystemTime::now));
         let date = now.split('T').next().unwrap_or_default();
         let lists = &context.suppressions;
-        report.suppressions = known::suppress(&mut report.races, &views, lists, date);
+        let kernels = &report.coverage.kernels;
+        report.suppressions = known::suppress(&mut report.races, &views, lists, kernels, date);
         if let Some(baseline) = &context.baseline {
             baseline.mark(&mut report.races);
         }
@@ -594,6 +597,7 @@ impl<'a> Builder<'a> {
         report.coverage.spaces = choice::spaces(context.space);
         for of in &mut report.verified {
             of.allowed = context.allow_incomplete;
+            of.warp_synchronous = context.warp_synchronous;
         }
         report.run.argv.clone_from(&context.argv);
         report.run.exit = context.exit;
@@ -603,9 +607,11 @@ impl<'a> Builder<'a> {
         report.run.start = context.start.map(time::rfc3339).unwrap_or_default();
         report.run.seconds = context.seconds;
         report.count();
-        report.summary.warnings_fail = context.warnings_fail;
+        // What `verify` has refuted fails, though the values were the same in this run.
+        let refuted = report.verified.iter().any(|of| of.launches.race > 0);
+        report.summary.warnings_fail = context.warnings_fail || refuted;
         let summary = &report.summary;
-        let counting = if context.warnings_fail {
+        let counting = if summary.warnings_fail {
             summary.races
         } else {
             summary.errors

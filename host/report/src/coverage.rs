@@ -216,6 +216,9 @@ pub(crate) fn coverage(report: &Report) -> String {
         parts.push(format!("races in {only} memory only (--space)"));
     }
     parts.extend(coverage.unjudged.said());
+    if coverage.uncompared {
+        parts.push("launches of different streams not compared everywhere".to_owned());
+    }
     if report.tool.sample > 1 {
         parts.push(format!("1 of {} granules checked", report.tool.sample));
     }

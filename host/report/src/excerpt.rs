@@ -8,8 +8,8 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Re
 use crate::advice::{line as line_of, place as place_of};
 use crate::log;
 use crate::model::{
-    Access, Act, Address, FrameAt, KernelLaunch, Kind, Level, Op, Race, Report, Semantics, Space,
-    Standing,
+    Access, Act, Address, FrameAt, KernelLaunch, Kind, Level, Misused, Op, Race, Report, Semantics,
+    Space, Standing,
 };
 use crate::names;
 use crate::rules::RuleId;
@@ -136,14 +136,24 @@ pub(crate) struct Place {
     /// Number of the first line of `text`.
     pub(crate) line: usize,
     pub(crate) span: std::ops::Range<usize>,
-    /// `text` is the source file; else it is the PTX instruction, or nothing.
-    pub(crate) is_source: bool,
+    pub(crate) shows: Shows,
+}
+
+/// What the text of a place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shows {
+    /// The whole source file.
+    Source,
+    /// The instruction, or nothing.
+    Ptx,
+    /// Likewise, for a source that was not found.
+    PtxForSource,
 }
 
 pub(crate) fn place(access: &Access, sources: &Sources) -> Place {
     match access.shown() {
         Some(frame) => place_of_frame(frame, &access.ptx.text, access.op == Op::Ld, sources),
-        None => without_source(access.ptx.module.clone(), access.ptx.line, &access.ptx.text),
+        None => of_ptx(access.ptx.module.clone(), access.ptx.line, &access.ptx.text),
     }
 }
 
@@ -158,20 +168,23 @@ pub(crate) fn place_of_frame(frame: &FrameAt, ptx: &str, whole: bool, sources: &
             text,
             line: 1,
             span,
-            is_source: true,
+            shows: Shows::Source,
         };
     }
-    without_source(path, frame.line, ptx)
+    Place {
+        shows: Shows::PtxForSource,
+        ..of_ptx(path, frame.line, ptx)
+    }
 }
 
-/// A place in a file that is not shown; `ptx` is the instruction.
-pub(crate) fn without_source(path: String, line: u32, ptx: &str) -> Place {
+/// A place in PTX; `ptx` is the instruction.
+pub(crate) fn of_ptx(path: String, line: u32, ptx: &str) -> Place {
     Place {
         path,
         text: ptx.into(),
         line: line as usize,
         span: 0..ptx.len(),
-        is_source: false,
+        shows: Shows::Ptx,
     }
 }
 
@@ -181,7 +194,13 @@ pub(crate) fn labels(race: &Race) -> [String; 2] {
     [first, second].map(|access| {
         let did = match access.act() {
             _ if access.op == Op::Bar => {
-                return format!("{} came here ({})", who(access, race), access.role);
+                let did = match race.kind {
+                    Kind::Misuse(Misused::ExitBeforeBarrier | Misused::SkippedBarrier) => {
+                        "waited here, and other threads of the block never came"
+                    }
+                    _ => "came here",
+                };
+                return format!("{} {did} ({})", who(access, race), access.role);
             }
             Act::Atomic => "updated",
             Act::Write => "wrote",
@@ -343,8 +362,24 @@ pub(crate) fn remarks(
         Some(Standing::New) => lines.push(("baseline", "new".to_owned())),
         Some(Standing::Known) => lines.push(("baseline", "known, does not count".to_owned())),
     }
+    lines.extend(not_found(race, sources).map(|what| ("source", what)));
     lines.push(("id", race.id.clone()));
     lines
+}
+
+/// Says which files are not shown although their lines are known.
+fn not_found(race: &Race, sources: &Sources) -> Option<String> {
+    let accesses = race.accesses.iter().filter(|access| !access.is_call());
+    let places = accesses.map(|access| place(access, sources));
+    let missing = places.filter(|place| place.shows == Shows::PtxForSource);
+    let mut files: Vec<String> = missing.map(|place| place.path).collect();
+    files.dedup();
+    (!files.is_empty()).then(|| {
+        format!(
+            "not found: {}; the PTX instruction is shown instead. `--source-root FOLDER` says where else to look",
+            files.join(", ")
+        )
+    })
 }
 
 /// Other pairs of accesses of an entry, and processes, that are shown.

@@ -3,7 +3,7 @@
 //! Hashed are the state space and both accesses, in an order that does not depend on the run. The rule is not: it says
 //! what would order the two, of which some modes know more than others. An access is what it does, the function without
 //! template arguments that it stands in, the name of the file, and the text of its line, in which variables are numbered
-//! and blanks and comments are left out; without line information, the opcode.
+//! and blanks and comments are left out; without line information, or where the source is not found, the opcode alone.
 //! Places that have all of that in common are numbered, in the order in which they stand in their function.
 //! An operation of a stream is its kernel, or the call of the host.
 
@@ -111,7 +111,11 @@ impl Places {
         let shape = Shape {
             op,
             function: self.base(frame.function.as_deref().unwrap_or(&site.function)),
-            file: frame.file.rsplit('/').next().unwrap_or_default().to_owned(),
+            // Files that are gone may have had names for one run only, as those of Python packages that compile.
+            file: line
+                .as_ref()
+                .map_or("", |_| base_name(&frame.file))
+                .to_owned(),
             text: line.map_or_else(|| opcode(&site.text).to_owned(), |line| normal(&line)),
         };
         (
@@ -140,12 +144,17 @@ impl Places {
     }
 }
 
+/// A file without its folder.
+fn base_name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or_default()
+}
+
 /// A function without template arguments; of functions that are no templates also the parameters.
 fn base(mangled: &str) -> String {
     let name = names::demangle(mangled);
     let base = names::base(&name);
     match name.contains('<') {
-        true => base.to_owned(),
+        true => base.into_owned(),
         false => name,
     }
 }

@@ -165,6 +165,11 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
             "launch",
             "shared cells with others running at the same time",
         ),
+        (
+            coverage.unjudged.copies,
+            "launch",
+            "whose waits for asynchronous copies were not judged",
+        ),
     ] {
         if count > 0 {
             reasons.push(format!("--strict: {} {what}", counted(count, one)));

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Certainty, Level, Race, Report};
+use crate::model::{Certainty, Kernel, Level, Race, Report};
 use crate::names::{base, demangle};
 use crate::rules::RuleId;
 use crate::source::Sources;
@@ -51,6 +51,8 @@ pub struct Suppression {
     pub expired: bool,
     /// Pairs of accesses that it fits.
     pub pairs: u64,
+    /// It is for kernels of other programs: the run has launched none that its key `kernel` fits.
+    pub other_kernels: bool,
 }
 
 /// Whether the list that is shipped has a race.
@@ -63,7 +65,7 @@ pub(crate) fn is_shipped(race: &Race) -> bool {
 pub(crate) fn kernels(views: &[View]) -> Vec<String> {
     let mangled = views.iter().flat_map(View::kernels);
     let mut names: Vec<String> = mangled
-        .map(|name| base(&demangle(name)).to_owned())
+        .map(|name| base(&demangle(name)).into_owned())
         .collect();
     names.sort_unstable();
     names.dedup();
@@ -129,13 +131,17 @@ pub(crate) fn mark(races: &mut [Race], views: &[Vec<View>]) -> Option<String> {
     })
 }
 
-/// Marks races that the user's lists are for; gives what became of their entries. `date` is the day of the run (ISO 8601).
+/// Marks races that the user's lists are for; gives what became of their entries. `kernels` are those that the run knows,
+/// `date` is its day (ISO 8601).
 pub(crate) fn suppress(
     races: &mut [Race],
     views: &[Vec<View>],
     lists: &[List],
+    kernels: &[Kernel],
     date: &str,
 ) -> Vec<Suppression> {
+    let launched = kernels.iter().filter(|kernel| kernel.launches > 0);
+    let launched: Vec<&str> = launched.map(|kernel| kernel.name.as_str()).collect();
     let mut all = Vec::new();
     for list in lists {
         for entry in &list.entries {
@@ -163,6 +169,7 @@ pub(crate) fn suppress(
                 expires: entry.expires.clone(),
                 expired,
                 pairs: fits,
+                other_kernels: fits == 0 && !entry.is_for_kernel(&launched),
             });
         }
     }
@@ -170,7 +177,7 @@ pub(crate) fn suppress(
 }
 
 impl Suppression {
-    /// What is wrong with it after a run, for people; nothing if it has suppressed something.
+    /// What is wrong with it after a run, for people; nothing if it has suppressed something, or is for other programs.
     pub fn warning(&self) -> Option<String> {
         let Self {
             source,
@@ -179,6 +186,7 @@ impl Suppression {
             expires,
             expired,
             pairs,
+            other_kernels,
             ..
         } = self;
         let wrong = match (expired, pairs) {
@@ -197,6 +205,7 @@ impl Suppression {
                 };
                 format!("has expired on {last}; {again}")
             }
+            (false, 0) if *other_kernels => return None,
             (false, 0) => "is unused: no race of this run fits it".to_owned(),
             (false, _) => return None,
         };
@@ -297,7 +306,7 @@ mod tests {
             let own = [("/my.cu", "k()")];
             let (race, views) = race(1, RuleId::IntraBlock, &own);
             let mut races = [race];
-            let used = suppress(&mut races, &[views], &lists, date);
+            let used = suppress(&mut races, &[views], &lists, &[], date);
             let warnings: Vec<_> = used.iter().filter_map(Suppression::warning).collect();
             let by = races[0].suppressed_by.as_ref();
             let by = by.map(|by| format!("{}:{:?} {}", by.source, by.line, by.reason));
@@ -312,5 +321,28 @@ mod tests {
         let expired = "my.toml:1: the suppression `rule = \"CR002\"` has expired on 2027-03-01; \
              1 pair of accesses that it fits counts again: repair it, or set a new date";
         assert_eq!(warnings, format!("{expired}\n{unused}"));
+    }
+
+    #[test]
+    fn an_entry_for_kernels_of_other_programs_is_not_unused() {
+        let list = List::parse(
+            "my.toml",
+            "[[suppress]]\nkernel = \"k\"\nid = \"CR-1\"\nreason = \"x\"\n\
+             [[suppress]]\nid = \"CR-1\"\nreason = \"y\"\n",
+        );
+        let lists = [list.unwrap()];
+        let warned = |kernel: &str, launches: u64| {
+            let kernel = Kernel {
+                name: kernel.to_owned(),
+                launches,
+                ..Kernel::default()
+            };
+            let used = suppress(&mut [], &[], &lists, &[kernel], "2027-03-01");
+            let warned = used.iter().filter(|of| of.warning().is_some());
+            warned.map(|of| of.line).collect::<Vec<_>>()
+        };
+        assert_eq!(warned("void a::k<int>(int*)", 1), [1, 5]);
+        assert_eq!(warned("void a::k<int>(int*)", 0), [5]);
+        assert_eq!(warned("kk(int*)", 1), [5]);
     }
 }

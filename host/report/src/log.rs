@@ -281,6 +281,9 @@ pub struct Launch {
     /// Nobody has judged whether it uses its barriers as it should: checks in the kernel do not tell.
     #[serde(default)]
     pub barriers_unjudged: bool,
+    /// Nobody has judged when its asynchronous copies are made: cells take them for made when they are issued.
+    #[serde(default)]
+    pub copies_unjudged: bool,
     /// The name of its recording, if it was recorded.
     #[serde(default)]
     pub recorded: Option<String>,

@@ -109,6 +109,7 @@ impl Report {
                 Some(known) => {
                     known.pairs += suppression.pairs;
                     known.expired |= suppression.expired;
+                    known.other_kernels &= suppression.other_kernels;
                 }
                 None => self.suppressions.push(suppression),
             }
@@ -346,7 +347,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
     to.unordered += unordered;
     add!(unchosen => to.unchosen, Unchosen { kernel_name, exclude_kernel, nvtx_range, launch_skip, launch_count, launch_sample, time_budget });
     union(&mut to.spaces, spaces);
-    add!(unjudged => to.unjudged, Unjudged { everything, locks, versions, barriers });
+    add!(unjudged => to.unjudged, Unjudged { everything, locks, versions, barriers, copies });
     union(&mut to.missed, missed);
     union(&mut to.incomplete_because, incomplete_because);
     add!(records => to.records, Records { conflicts, emitted, dropped });

@@ -37,7 +37,7 @@ pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
         Misuse::Exited => (
             Misused::ExitBeforeBarrier,
             "threads exit without reaching a barrier at which the rest of the block waits",
-            "let every thread reach `__syncthreads()`: put the early `return` after the last barrier, or put the work into a branch instead",
+            "let every thread of the block reach `__syncthreads()`: move it out of the condition or loop that it is in; if threads return early, put the work into a branch instead, without the barrier",
         ),
         Misuse::Skipped => (
             Misused::SkippedBarrier,

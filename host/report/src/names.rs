@@ -1,5 +1,6 @@
 //! Names of functions as a person wrote them, and without what varies between instantiations.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// What stands before the name of a variable where others say which call has made memory.
@@ -65,77 +66,131 @@ pub fn readable(text: &str) -> String {
 
 /// Whether `name` names the function of which the mangled name is known: as that, or in one of its [`forms`].
 pub fn is_called(mangled: &str, name: &str) -> bool {
-    mangled == name || forms(&demangle(mangled)).contains(&name)
+    mangled == name || forms(&demangle(mangled)).iter().any(|form| form == name)
 }
 
-/// The demangled name of a function, and what it is also called: without parameters, return type, template arguments
-/// and what it is declared in.
-pub(crate) fn forms(demangled: &str) -> [&str; 6] {
-    let Range { start, end } = base_range(demangled);
-    let arguments = demangled[end..].starts_with('<');
-    let instance = end
-        + if arguments {
-            group(&demangled[end..], ['<', '>'])
-        } else {
-            0
-        };
-    // Namespaces, classes and functions that it is declared in.
-    let inner = start
-        + demangled[start..end]
-            .rfind("::")
-            .map_or(0, |at| at + "::".len());
-    let parts = [
-        0..demangled.len(),
-        0..instance,
-        start..instance,
-        start..end,
-        inner..instance,
-        inner..end,
-    ];
-    parts.map(|part| &demangled[part])
+/// The demangled name of a function, and what it is also called: without parameters, return type and template arguments,
+/// and without some or all of what it is declared in.
+pub(crate) fn forms(demangled: &str) -> Vec<Cow<'_, str>> {
+    let Range { start, end } = name_range(demangled);
+    let mut forms = vec![demangled.into(), demangled[..end].into()];
+    for name in [demangled[start..end].into(), base(demangled)] {
+        // Behind namespaces, classes and functions that it is declared in.
+        let inner = parts(&name).filter_map(|(at, part)| match part {
+            Part::Scope => Some(at + "::".len()),
+            _ => None,
+        });
+        let inner: Vec<Cow<'_, str>> = inner.map(|at| name[at..].to_owned().into()).collect();
+        forms.push(name);
+        forms.extend(inner);
+    }
+    forms
 }
 
-/// The name without parameters, template arguments and return type: `void f<int>(int*)` is `f`.
-pub fn base(demangled: &str) -> &str {
-    &demangled[base_range(demangled)]
+/// The name without parameters, template arguments and return type: `void A<int>::f<int>(int*)` is `A::f`.
+pub fn base(demangled: &str) -> Cow<'_, str> {
+    let name = &demangled[name_range(demangled)];
+    let arguments = parts(name).filter_map(|(at, part)| match part {
+        Part::Arguments(length) => Some(at..at + length),
+        _ => None,
+    });
+    let mut left = Cow::Borrowed(name);
+    for range in arguments.collect::<Vec<_>>().into_iter().rev() {
+        left.to_mut().replace_range(range, "");
+    }
+    if left.is_empty() {
+        return demangled.into();
+    }
+    left
 }
 
-/// Where that stands.
-fn base_range(demangled: &str) -> Range<usize> {
-    const UNNAMED: &str = "(anonymous namespace)";
+/// Where the name of a function stands, with template arguments, but without return type and parameters.
+fn name_range(demangled: &str) -> Range<usize> {
     let mut start = 0;
-    let mut depth = 0u32;
-    let mut skip_to = 0;
-    let mut end = None;
-    for (at, c) in demangled.char_indices() {
-        if at < skip_to {
-            continue;
-        }
-        match c {
-            _ if demangled[at..].starts_with(UNNAMED) => skip_to = at + UNNAMED.len(),
-            '<' => {
-                if depth == 0 {
-                    end.get_or_insert(at);
-                }
-                depth += 1;
-            }
-            '>' => depth = depth.saturating_sub(1),
-            // What stood before a space outside of brackets was the return type.
-            ' ' if depth == 0 => (start, end) = (at + 1, None),
-            // A return type that is an expression.
-            '(' if depth == 0 && demangled[..at].ends_with("decltype ") => {
-                skip_to = at + group(&demangled[at..], ['(', ')']);
-            }
-            '(' if depth == 0 => {
-                end.get_or_insert(at);
+    let mut end = demangled.len();
+    for (at, part) in parts(demangled) {
+        match part {
+            // What stood before it was the return type.
+            Part::Space => start = at + 1,
+            Part::Parameters => {
+                end = at;
                 break;
             }
-            _ => {}
+            Part::Scope | Part::Arguments(_) => {}
         }
     }
-    let all = 0..demangled.len();
-    let name = start..end.unwrap_or(all.end);
-    if name.is_empty() { all } else { name }
+    if start < end {
+        start..end
+    } else {
+        0..demangled.len()
+    }
+}
+
+/// What a demangled name has outside of brackets.
+#[derive(Clone, Copy)]
+enum Part {
+    /// `::`
+    Scope,
+    Space,
+    /// Template arguments of this length, with their brackets.
+    Arguments(usize),
+    /// Where parameters begin.
+    Parameters,
+}
+
+/// The parts of a name, and where they stand.
+fn parts(name: &str) -> impl Iterator<Item = (usize, Part)> {
+    const UNNAMED: &str = "(anonymous namespace)";
+    const OPERATOR: &str = "operator";
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let rest = &name[at..];
+            let c = rest.chars().next()?;
+            let found = at;
+            let before = &name[..at];
+            let begins = before.is_empty() || before.ends_with([' ', ':']);
+            let part = match c {
+                _ if rest.starts_with(UNNAMED) => {
+                    at += UNNAMED.len();
+                    continue;
+                }
+                // Whatever an operator is called is no bracket.
+                'o' if begins && rest.starts_with(OPERATOR) => {
+                    let symbol = &rest[OPERATOR.len()..];
+                    at += OPERATOR.len();
+                    at += match symbol.strip_prefix("()") {
+                        Some(_) => "()".len(),
+                        None => symbol.find(['(', ' ']).unwrap_or(symbol.len()),
+                    };
+                    continue;
+                }
+                '{' => {
+                    at += group(rest, ['{', '}']);
+                    continue;
+                }
+                // A return type that is an expression.
+                '(' if before.ends_with("decltype ") => {
+                    at += group(rest, ['(', ')']);
+                    continue;
+                }
+                ':' if rest.starts_with("::") => Part::Scope,
+                ' ' => Part::Space,
+                '<' => Part::Arguments(group(rest, ['<', '>'])),
+                '(' => Part::Parameters,
+                c => {
+                    at += c.len_utf8();
+                    continue;
+                }
+            };
+            at += match part {
+                Part::Scope => "::".len(),
+                Part::Space | Part::Parameters => 1,
+                Part::Arguments(length) => length,
+            };
+            return Some((found, part));
+        }
+    })
 }
 
 /// Length of the brackets that a text begins with, and of what is between them.
@@ -179,6 +234,24 @@ mod tests {
             assert!(is_called("_ZN2ns1kEv", name), "{name}");
         }
         assert!(!is_called("_ZN2ns1kEv", "ns") && !is_called("_ZN2ns1kEv", "::k"));
+        for name in ["a::b::k", "b::k", "k"] {
+            assert!(is_called("_ZN1a1b1kEv", name), "{name}");
+        }
+        assert!(!is_called("_ZN1a1b1kEv", "a::k"));
+        for name in [
+            "void ns::A<int>::f<float>(float*)",
+            "ns::A<int>::f<float>",
+            "A<int>::f<float>",
+            "f<float>",
+            "ns::A::f",
+            "A::f",
+            "f",
+        ] {
+            assert!(is_called("_ZN2ns1AIiE1fIfEEvPT_", name), "{name}");
+        }
+        for name in ["ns::A", "A", "A<int>", "ns::A<int>::f"] {
+            assert!(!is_called("_ZN2ns1AIiE1fIfEEvPT_", name), "{name}");
+        }
     }
 
     #[test]
@@ -190,6 +263,18 @@ mod tests {
             ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
             ("decltype ({parm#2}({parm#1}, 1)) a::f<b>(c)", "a::f"),
             ("decltype (", "("),
+            (
+                "BlockScan<long, 128, Plus>::inclusive(long)",
+                "BlockScan::inclusive",
+            ),
+            ("void ns::A<int>::f<b<c> >(float*)", "ns::A::f"),
+            ("ns::A<int>::operator()(int*)", "ns::A::operator()"),
+            ("bool ns::A<int>::operator<(int) const", "ns::A::operator<"),
+            (
+                "main::{lambda(int*, a<b>)#1}::operator()(int*) const",
+                "main::{lambda(int*, a<b>)#1}::operator()",
+            ),
+            ("f(int) const", "f"),
             ("mp", "mp"),
             ("", ""),
             ("<", "<"),

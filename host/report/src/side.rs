@@ -33,7 +33,7 @@ pub(crate) fn side(site: &log::Site, origin: &str) -> Side {
         // With lines known, instantiations of one template are one place.
         function: match site.frames[..] {
             [] => function.clone(),
-            _ => names::base(function).to_owned(),
+            _ => names::base(function).into_owned(),
         },
         place,
     }

@@ -111,10 +111,9 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
-    /// Whether a function or kernel is meant: by its full name, or also without parameters, template arguments and
-    /// namespaces.
+    /// Whether a function or kernel is meant, by one of its [`forms`].
     fn names(&self, demangled: &str) -> bool {
-        forms(demangled).into_iter().any(|form| self.fits(form))
+        forms(demangled).iter().any(|form| self.fits(form))
     }
 
     /// The folder that a file, which is matched from its end, lies in.
@@ -452,11 +451,34 @@ impl Entry {
         };
         !views.is_empty() && views.iter().all(holds)
     }
+
+    /// Whether it may be for one of these kernels, by their demangled names.
+    pub(crate) fn is_for_kernel(&self, kernels: &[&str]) -> bool {
+        match &self.fits {
+            Fits::Keys(keys) => {
+                { keys.kernel.as_ref() }.is_none_or(|of| kernels.iter().any(|name| of.names(name)))
+            }
+            Fits::Line { .. } => true,
+        }
+    }
 }
 
 /// A text as TOML has it.
 pub fn toml_text(text: &str) -> String {
     toml::Value::from(text).to_string()
+}
+
+/// The line of an entry that is for kernels, by their names; nothing without any.
+pub fn kernel_line(names: &[String]) -> String {
+    let pattern = match names {
+        [] => return String::new(),
+        [name] => name.clone(),
+        names => {
+            let names: Vec<String> = names.iter().map(|name| regex::escape(name)).collect();
+            format!("re:^({})$", names.join("|"))
+        }
+    };
+    format!("kernel = {}\n", toml_text(&pattern))
 }
 
 #[cfg(test)]
@@ -714,5 +736,18 @@ pub(crate) mod tests {
             assert!(!wrong.what.contains('\n'), "{}", wrong.what);
         }
         assert!(List::parse("s", "# nothing yet\n").is_ok());
+    }
+
+    #[test]
+    fn the_line_for_kernels_fits_them_alone() {
+        let names = ["ns::k".to_owned(), "operator+".to_owned()];
+        for (names, others) in [(&names[..1], "k2"), (&names[..], "operatorr")] {
+            let text = format!("[[suppress]]\n{}reason = \"x\"\n", kernel_line(names));
+            let list = List::parse("my.toml", &text).unwrap();
+            let fits = |name: &str| list.entries[0].is_for_kernel(&[name]);
+            assert!(names.iter().all(|name| fits(name)), "{text}");
+            assert!(!fits(others) && !fits("ns::k::m"), "{text}");
+        }
+        assert_eq!(kernel_line(&[]), "");
     }
 }

@@ -1,5 +1,5 @@
-//! Launches in which unordered strong conflicts (CR011), lock-order-dependent accesses (CR012) and misuse of barriers
-//! (CR007) were not judged.
+//! Launches in which unordered strong conflicts (CR011), lock-order-dependent accesses (CR012), misuse of barriers (CR007)
+//! and waits for asynchronous copies (CR010) were not judged.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,8 @@ pub struct Unjudged {
     pub versions: u64,
     /// Those with barriers of which misuse was not.
     pub barriers: u64,
+    /// Those with asynchronous copies of which it was not judged whether threads wait for them.
+    pub copies: u64,
 }
 
 impl Unjudged {
@@ -46,6 +48,7 @@ impl Unjudged {
                 "data read under versions that `atom.cas` or `atom.exch` writes (CR011)",
             ),
             (self.barriers, "misuse of barriers (CR007)"),
+            (self.copies, "waits for asynchronous copies (CR010)"),
         ];
         let parts = parts.into_iter().filter(|(launches, _)| *launches > 0);
         parts

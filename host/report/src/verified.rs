@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::log::{self, Answer};
 use crate::model::{FrameAt, Report};
 use crate::names::demangle;
-use crate::side::frames;
+use crate::side::{frames, shown};
 use crate::source::Sources;
 use crate::words::{counted, put_in};
 
@@ -28,6 +28,8 @@ pub struct Verified {
     pub because: Vec<Because>,
     /// The user allows launches that are not proved.
     pub allowed: bool,
+    /// Lanes of a warp that execute an access together are taken to go on together.
+    pub warp_synchronous: bool,
     /// The user's assumptions about launches.
     pub assumptions: Vec<Assumption>,
     /// What is proved of all launches that fulfil conditions.
@@ -179,6 +181,7 @@ pub(crate) fn add(all: &mut Vec<Verified>, launch: &log::Launch) {
         launches: Answers::of(of.answer),
         because: because.collect(),
         allowed: false,
+        warp_synchronous: false,
         assumptions: of.assumptions.iter().map(Assumption::of).collect(),
         families: match &of.family {
             Some(log::Family::Proved(conditions)) => vec![Family {
@@ -202,6 +205,7 @@ pub(crate) fn join(all: &mut Vec<Verified>, other: Verified) {
     };
     known.launches.add(other.launches);
     known.allowed &= other.allowed;
+    known.warp_synchronous |= other.warp_synchronous;
     for of in other.assumptions {
         let same = |known: &&mut Assumption| known.text == of.text;
         match known.assumptions.iter_mut().find(same) {
@@ -246,6 +250,13 @@ pub(crate) fn incomplete(report: &Report) -> Option<String> {
     let open: u64 = kernels.map(|of| of.unknown + of.race).sum();
     if open > 0 {
         return Some(format!("{} not proved", counted(open, "launch")));
+    }
+    let mut kernels = report.verified.iter();
+    if let Some(of) = kernels.find(|of| !of.open_family.is_empty()) {
+        return Some(format!(
+            "not all launches of {} that fulfil the assumptions are proved",
+            of.kernel
+        ));
     }
     let all = || report.verified.iter().flat_map(|of| &of.assumptions);
     if let Some(of) = all().find(|of| of.broken > 0) {
@@ -293,6 +304,9 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
         if better > 0 {
             put_in(&mut line, format_args!(", {better} of them {how}"));
         }
+        if of.warp_synchronous {
+            line += ", if lanes of a warp that execute an access together go on together";
+        }
         lines.push(line);
         // Several instructions of a line may have the same reason.
         let mut reasons: Vec<String> = Vec::new();
@@ -325,7 +339,7 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
 
 /// A reason with its places.
 pub(crate) fn reason(of: &Because, sources: &Sources) -> String {
-    let place = |frames: &[FrameAt], line: u32| match frames.first() {
+    let place = |frames: &[FrameAt], line: u32| match shown(frames) {
         Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
         None => format!("PTX line {line}"),
     };

@@ -300,7 +300,7 @@ impl Family {
             }
         }
         if self.bases.len() > 1 {
-            all.push("pointers into different allocations".to_owned());
+            all.push("pointers that are not null, into different allocations".to_owned());
         }
         all
     }

@@ -428,6 +428,7 @@ impl<'a> Builder<'a> {
             "min" => Op::Min,
             "max" => Op::Max,
             "bfe" => Op::Field,
+            "bfi" if width == bits => return self.insert(at, operands, bits),
             "selp" => {
                 let yes = self.operand(at, operands.get(1)?, bits);
                 let no = self.operand(at, operands.get(2)?, bits);
@@ -464,6 +465,36 @@ impl<'a> Builder<'a> {
             }
             _ => Some(value),
         }
+    }
+
+    /// `bfi`: the low bits of a value in the place of bits of another one, where both are known by number. nvcc makes it
+    /// of `row * 16 + (column & 15)`.
+    fn insert(&mut self, at: usize, operands: &'a [Operand], bits: u32) -> Option<NodeId> {
+        let [_, field, base, Operand::Int(from), Operand::Int(count)] = operands else {
+            return None;
+        };
+        let (from, count) = (u32::try_from(*from).ok()?, u32::try_from(*count).ok()?);
+        let end = from.checked_add(count).filter(|&end| end <= bits)?;
+        if count == 0 {
+            return Some(self.operand(at, base, bits));
+        }
+        let low = |count: u32| (1i128 << count) - 1;
+        let field = self.operand(at, field, bits);
+        let base = self.operand(at, base, bits);
+        // The shift drops what stands above.
+        let field = match end == bits {
+            true => field,
+            false => {
+                let mask = self.number(at, bits, low(count));
+                self.operation(at, bits, Op::And, false, &[field, mask])
+            }
+        };
+        let by = self.number(at, 32, from.into());
+        let field = self.operation(at, bits, Op::Shl, false, &[field, by]);
+        let mask = self.number(at, bits, low(bits) & !(low(count) << from));
+        let base = self.operation(at, bits, Op::And, false, &[base, mask]);
+        // No bit is set in both.
+        Some(self.operation(at, bits, Op::Add, false, &[field, base]))
     }
 
     fn convert(&mut self, at: usize, instruction: &'a Instruction, bits: u32) -> Option<NodeId> {

@@ -225,6 +225,9 @@ fn arithmetic_that_wraps() {
         "mul.hi.u32 %r9, %i, 0x40000000;",
         "sub.s32 %r8, 3, %i; abs.s32 %r9, %r8;",
         "rem.u32 %r9, %i, 7;",
+        // Bits of the inserted field, and of what it is inserted into, are dropped.
+        "bfi.b32 %r9, %i, 0, 2, 3;",
+        "shr.u32 %r1, %i, 4; bfi.b32 %r9, %r1, %i, 3, 8;",
         "sub.s32 %r8, %i, 100; div.s32 %r8, %r8, 64; abs.s32 %r9, %r8;",
         "neg.s32 %r8, %i; shr.s32 %r8, %r8, 3; neg.s32 %r9, %r8;",
         "xor.b32 %r8, %i, 1; and.b32 %r9, %r8, -2;",
@@ -250,6 +253,8 @@ fn arithmetic_that_is_exact() {
         "cvt.u16.u32 %h1, %i; mul.lo.s16 %h2, %h1, 2; cvt.u32.u16 %r9, %h2;",
         "bfe.u32 %r1, %i, 2, 3; bfe.u32 %r2, %i, 5, 4; and.b32 %r3, %i, 3; shl.b32 %r1, %r1, 2;
          shl.b32 %r2, %r2, 5; or.b32 %r9, %r1, %r3; or.b32 %r9, %r9, %r2;",
+        "and.b32 %r1, %i, 15; shr.u32 %r2, %i, 4; bfi.b32 %r9, %r2, %r1, 4, 28;",
+        "bfi.b32 %r9, %i, 3, 2, 8;",
         "setp.lt.s32 %p1, %i, 64; sub.s32 %r1, 63, %i; selp.b32 %r9, %r1, %i, %p1;",
         "setp.lt.s32 %p1, %i, 64; @%p1 bra low; add.s32 %r9, %i, 100; bra.uni on;
          low: sub.s32 %r9, 63, %i; on:",
@@ -384,6 +389,24 @@ fn a_column_from_memory_of_ones_own_row() {
         assert!(rows.eq([true, false, true, true]), "{bound}: {results:?}");
         assert!(!whole);
     }
+}
+
+#[test]
+fn a_column_from_memory_whose_bits_are_inserted() {
+    // Rows of 16 words; the row stands above the column in one word.
+    let body = "mul.wide.s32 %d1, %i, 4; add.s64 %d2, %from, %d1; ld.global.u32 %r1, [%d2];
+        INSERT mul.wide.u32 %d3, %r3, 4; add.s64 %d4, %to, %d3; st.global.u32 [%d4], %t;";
+    let with = |insert: &str| body.replace("INSERT", insert);
+    for insert in [
+        "and.b32 %r2, %r1, 15; bfi.b32 %r3, %i, %r2, 4, 28;",
+        "bfi.b32 %r3, %i, %r1, 4, 28;",
+    ] {
+        let body = with(insert);
+        all_proved(&body, Run::new(2, 32), 4096, (0, 0), &[ReadOnly, Private]);
+    }
+    // Above the field stands what was loaded.
+    let open = with("and.b32 %r1, %r1, 1023; bfi.b32 %r3, %i, %r1, 4, 3;");
+    unproved(&open, Run::new(2, 32), 4096, (0, 0));
 }
 
 #[test]
@@ -629,7 +652,10 @@ fn a_family_has_conditions() {
     let other = machine.buffer(64);
     let run = Run::new(1, 1).long(to).long(other).word(1).word(1);
     let conditions = machine.family(&run, &one).expect("a proof");
-    assert_eq!(conditions[4], "pointers into different allocations");
+    assert_eq!(
+        conditions[4],
+        "pointers that are not null, into different allocations"
+    );
 }
 
 /// Whether a launch is proved as a whole by linear arithmetic, and bit by bit.

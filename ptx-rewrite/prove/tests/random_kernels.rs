@@ -127,7 +127,14 @@ impl Writer<'_> {
             }
             18 => {
                 let (from, bits) = (self.random.below(8), 1 + self.random.below(8));
-                format!("bfe.u32 {r}, {a}, {from}, {bits};")
+                match self.random.below(2) {
+                    0 => format!("bfe.u32 {r}, {a}, {from}, {bits};"),
+                    _ => {
+                        // Often up to the highest bit, as nvcc writes it.
+                        let bits = self.random.pick(&[bits, 32 - from]);
+                        format!("bfi.b32 {r}, {a}, {b}, {from}, {bits};")
+                    }
+                }
             }
             _ => {
                 let ty = self.random.pick(&["u16", "s16"]);

@@ -50,6 +50,8 @@ pub struct KernelInfo {
     /// It has accesses whose races a cell can take for none, or none for races: strong ones that
     /// observe others or differ in size, and writes beside loads through the read-only path.
     pub beyond_cells: bool,
+    /// It makes asynchronous copies, which cells take for made when they are issued.
+    pub copies: bool,
     /// Its CTAs may run in any order, or at once, and compute the same, as far as global memory tells:
     /// what it does there are weak accesses, and reductions of integers by one operation.
     pub order_free: bool,
@@ -511,6 +513,7 @@ fn kernel(
     info.release_capable = !releases.is_empty();
     info.orders_counted = info.release_capable && !uncounted;
     info.beyond_cells = special.beyond_cells();
+    info.copies = special.asynchronous;
     info.order_free = special.commute() && puzzles.is_empty();
     releases.truncate(RELEASES_KEPT);
     info.release_sites = releases;

@@ -91,8 +91,10 @@ fn is_kernel(symbol: &str, kernel: &str) -> bool {
         return symbol == kernel;
     }
     let demangled = demangle(kernel);
-    let within = base(&demangled).rsplit_once("::");
-    let within = within.map(|(within, _)| format!("{within}::{symbol}"));
+    let name = base(&demangled);
+    let within = name
+        .rsplit_once("::")
+        .map(|(within, _)| format!("{within}::{symbol}"));
     is_called(kernel, symbol) || within.is_some_and(|name| is_called(kernel, &name))
 }
 
@@ -152,7 +154,7 @@ impl Program {
                 let frame = HostFrame {
                     file: file.to_owned(),
                     line,
-                    function: base(&demangled).to_owned(),
+                    function: base(&demangled).into_owned(),
                 };
                 frames.push((frame, symbol));
             }

@@ -153,6 +153,26 @@ impl Outputs {
         })
     }
 
+    /// Refuses files of reports that the command reads, which it would overwrite.
+    pub(crate) fn may_overwrite<'a>(
+        args: &OutputArgs,
+        read: impl Iterator<Item = &'a PathBuf> + Clone,
+    ) -> Result<(), Stop> {
+        let formats = args.format.iter().filter_map(|wanted| wanted.file.as_ref());
+        let others = [&args.log_file, &args.metrics_file, &args.save];
+        for path in formats.chain(others.into_iter().flatten()) {
+            let path = expand(path)?;
+            if read.clone().any(|read| is_same_file(read, &path)) {
+                let text = format!(
+                    "{}: this command reads that file, and would overwrite it with its report; name another one",
+                    path.display()
+                );
+                return Err(Stop::new(USAGE, text));
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a report of a run that has not ended into the files of formats that programs read whole: if this process
     /// is killed, whoever finds them must not take them for those of a clean run. A file that takes nothing is told of
     /// at the end.

@@ -37,6 +37,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
     if args.output.new_only && args.baseline.is_none() {
         return Err(Stop::new(USAGE, "--new-only needs --baseline FILE"));
     }
+    let read = args.baseline.iter().chain(&args.suppressions);
+    Outputs::may_overwrite(
+        &args.output,
+        read.chain(args.app.first().map(PathBuf::from).iter()),
+    )?;
     let known = Context {
         suppressions: suppress::read(&args.suppressions)?,
         baseline: args.baseline.as_deref().map(baseline::read).transpose()?,
@@ -158,6 +163,7 @@ fn may_verify(args: &RunArgs) -> Result<(), Stop> {
         (args.check == Switch::Off, "--check off"),
         (args.prove == ProveChoice::Audit, "--prove audit"),
         (args.model.is_some(), "--model"),
+        (args.choice.only().is_some(), "--space"),
     ];
     let other = other.iter().find(|(given, _)| *given);
     match other.filter(|_| args.verify.is_some()) {
@@ -294,6 +300,7 @@ fn context(args: &RunArgs) -> Context {
         require_coverage: args.require_coverage,
         strict: args.strict,
         allow_incomplete: args.allow_incomplete,
+        warp_synchronous: args.verify.is_some_and(|of| of.warp_synchronous),
         ..Context::default()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use report::model::Race;
-use report::suppressions::{List, toml_text};
+use report::suppressions::{List, kernel_line, toml_text};
 
 use crate::args::SuppressArgs;
 use crate::exit::{BAD_INPUT, Stop};
@@ -53,8 +53,9 @@ pub(crate) fn run(args: &SuppressArgs) -> Result<u8, Stop> {
             // The names are of files, which may say anything.
             let what = pair.said().replace(char::is_control, " ");
             text += &format!(
-                "# {what}\n[[suppress]]\nid = {}\nreason = {}\n\n",
+                "# {what}\n[[suppress]]\nid = {}\n{}reason = {}\n\n",
                 toml_text(pair.id),
+                kernel_line(pair.kernels),
                 toml_text(&reason)
             );
         }

@@ -159,5 +159,27 @@ fn threads_that_pass_by_a_barrier_are_an_error() {
     }
     // One that returns early is left alone by devices.
     let early = body.replace("bra behind", "ret");
-    run_as("--grid 1 --block 64", &early, &[]).ends(0, &["warning[CR007]"]);
+    let ran = run_as("--grid 1 --block 64", &early, &[]);
+    let waited =
+        "thread (0,0,0) block (0,0,0) waited here, and other threads of the block never came";
+    ran.ends(0, &["warning[CR007]", waited]);
+}
+
+#[test]
+fn what_fast_mode_does_not_know_of_copies_is_counted() {
+    // The copy may still run when the word is read.
+    let body = ".shared .align 4 .b32 word; mov.u32 %n, word;\n\
+                cp.async.ca.shared.global [%n], [%data], 4;\nld.shared.u32 %v, [word];\n\
+                cp.async.wait_all;";
+    let ran = run_as("--grid 1 --block 1", body, &[]);
+    ran.ends(66, &["error[CR010]"]);
+    let ran = run_as("--grid 1 --block 1", body, &["--mode", "fast"]);
+    let said = "waits for asynchronous copies (CR010) not judged in 1 launch";
+    ran.ends(0, &["0 races", said]);
+    assert_eq!(ran.json["coverage"]["unjudged"]["copies"], 1);
+    let ran = run_as("--grid 1 --block 1", body, &["--mode", "fast", "--strict"]);
+    ran.ends(
+        75,
+        &["1 launch whose waits for asynchronous copies were not judged"],
+    );
 }

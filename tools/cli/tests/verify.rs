@@ -134,6 +134,16 @@ fn sarif_has_a_result_for_what_is_in_the_way() {
 }
 
 #[test]
+fn a_race_fails_though_all_values_were_the_same() {
+    let arguments = ["--arg", "u32[1]", "--arg", "u32[32]"];
+    for allow in [&[][..], &["--allow-unknown"]] {
+        let (ran, verified) = verify("same", "32", &[&arguments, allow].concat());
+        ran.ends(66, &["warning[CR001]", "RACE: same, 1 launch\n"]);
+        assert_eq!(verified["answer"], "race");
+    }
+}
+
+#[test]
 fn volatile_data_races_unless_it_is_said_to_be_strong() {
     let (ran, verified) = verify("neighbour", "32", &["--arg", "u32[32]"]);
     ran.ends(66, &["error[CR001]", "RACE: neighbour"]);
@@ -152,9 +162,14 @@ fn lockstep_orders_what_lanes_do_together() {
         "32",
         &["--arg", "u32[32]", "--warp-synchronous"],
     );
-    ran.ends(0, &["PROVED (all schedules"]);
+    ran.ends(
+        0,
+        &["PROVED (all schedules, all data): neighbour, 1 launch, \
+           if lanes of a warp that execute an access together go on together\n"],
+    );
     // The last lane reads a word that nobody writes.
     assert_eq!(verified["answer"], "all-data");
+    assert_eq!(verified["warp_synchronous"], true);
 }
 
 #[test]
@@ -165,6 +180,7 @@ fn flags_that_cannot_prove_anything_are_refused() {
         &["--check", "off"],
         &["--prove", "audit"],
         &["--model", "scoped"],
+        &["--space", "shared"],
     ] {
         let place = Place::new();
         place.write("verify.ptx", include_str!("c/verify.ptx"));
@@ -241,10 +257,11 @@ fn all_launches_that_fulfil_an_assumption_are_proved() {
 fn an_assumption_that_does_not_suffice_proves_the_launch_alone() {
     let (ran, verified) = assume([100, 40], &["n >= 0"]);
     ran.ends(
-        0,
+        75,
         &[
             "PROVED (all schedules, all data): parts, 1 launch\n",
             "  not proved for all launches that fulfil the assumptions: PTX line ",
+            "incomplete: not all launches of parts that fulfil the assumptions are proved",
         ],
     );
     assert_eq!(verified["families"], serde_json::json!([]));

@@ -62,21 +62,30 @@ pub(crate) const FOLDER: &str = "tests/python";
 const STAMP: &str = ".cudarun-check-wheels";
 
 impl Package {
-    /// Its program in `tests/python`, the folder of its wheels in the cache, and these.
-    fn parts(self) -> (&'static str, &'static str, &'static [&'static str]) {
+    /// Its programs in `tests/python`.
+    fn programs(self) -> &'static [&'static str] {
         match self {
-            Package::CudaPython => ("cuda_python.py", "python-numba", NUMBA),
-            Package::NumbaCuda => ("numba_kernel.py", "python-numba", NUMBA),
-            Package::Triton => ("triton_kernel.py", "python-triton", TRITON),
-            Package::Cupy => ("cupy_kernel.py", "python-cupy", CUPY),
+            Package::CudaPython => &["cuda_python.py"],
+            Package::NumbaCuda => &["numba_kernel.py", "numba_grid.py"],
+            Package::Triton => &["triton_kernel.py"],
+            Package::Cupy => &["cupy_kernel.py"],
+        }
+    }
+
+    /// The folder of its wheels in the cache, and these.
+    fn wheels(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Package::CudaPython | Package::NumbaCuda => ("python-numba", NUMBA),
+            Package::Triton => ("python-triton", TRITON),
+            Package::Cupy => ("python-cupy", CUPY),
         }
     }
 }
 
 /// Whether a package has this program.
 pub(crate) fn runs(program: &str) -> bool {
-    let all = Package::value_variants().iter();
-    all.map(|package| package.parts().0).any(|of| of == program)
+    let mut all = Package::value_variants().iter();
+    all.any(|package| package.programs().contains(&program))
 }
 
 /// Runs the programs of these packages; of all, if none is given. The tool has been built.
@@ -84,21 +93,23 @@ pub fn run(workspace: &Workspace, dist: &Dist, packages: &[Package]) -> Result<b
     let toolkit = toolkit::ensure()?;
     let all = Package::value_variants();
     for &package in if packages.is_empty() { all } else { packages } {
-        let (program, folder, wheels) = package.parts();
-        let program = workspace.root.join(FOLDER).join(program);
+        let (folder, wheels) = package.wheels();
         let wheels = fetched(folder, wheels)?;
-        let tried = Tried {
-            dist,
-            toolkit: &toolkit,
-            program: &program,
-            wheels: &wheels,
-        };
-        match package {
-            Package::Cupy => tried.refused("has NVIDIA's CUDA runtime inside"),
-            _ => tried.racy().and_then(|()| tried.clean()),
+        for program in package.programs() {
+            let program = workspace.root.join(FOLDER).join(program);
+            let tried = Tried {
+                dist,
+                toolkit: &toolkit,
+                program: &program,
+                wheels: &wheels,
+            };
+            match package {
+                Package::Cupy => tried.refused("has NVIDIA's CUDA runtime inside"),
+                _ => tried.racy().and_then(|()| tried.clean()),
+            }
+            .with_context(|| format!("{}", program.display()))?;
+            println!("{}  ok", program.display());
         }
-        .with_context(|| format!("{}", program.display()))?;
-        println!("{}  ok", program.display());
     }
     Ok(true)
 }

@@ -166,6 +166,7 @@ impl Builder<'_> {
         coverage.cells.overlapped += u64::from(launch.counters.overlapped);
         coverage.unjudged.add(launch.unjudged);
         coverage.unjudged.barriers += u64::from(launch.barriers_unjudged);
+        coverage.unjudged.copies += u64::from(launch.copies_unjudged);
         if let Some(counted) = &launch.clocks {
             let clocks = &mut coverage.clocks;
             clocks.launches += 1;

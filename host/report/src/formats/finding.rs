@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::excerpt::{self, Place, labels};
+use crate::excerpt::{self, Place, Shows, labels};
 use crate::log::Answer;
 use crate::model::{self, Failure, FrameAt, Race, Report, Verified};
 use crate::rules::{Rule, RuleId};
@@ -78,8 +78,9 @@ pub(crate) struct Spot<'a> {
     pub(crate) label: String,
     /// The whole file, where it was found.
     pub(crate) source: Option<Rc<str>>,
-    /// The line, or the instruction where the source was not found.
+    /// The line, or the instruction.
     pub(crate) shown: String,
+    pub(crate) shows: Shows,
     /// Demangled.
     pub(crate) function: &'a str,
 }
@@ -221,7 +222,7 @@ fn not_proved<'a>(of: &'a Verified, report: &'a Report, sources: &Sources) -> Ve
             return None;
         }
         let in_ptx = || {
-            let place = excerpt::without_source(module.to_owned(), line, "");
+            let place = excerpt::of_ptx(module.to_owned(), line, "");
             Spot::of(place, label.to_owned(), &of.kernel)
         };
         Some(spot(frames, label.to_owned(), sources).unwrap_or_else(in_ptx))
@@ -263,9 +264,9 @@ impl<'a> Spot<'a> {
             text,
             line,
             span,
-            is_source,
+            shows,
         } = place;
-        if !is_source {
+        if shows != Shows::Source {
             return Self {
                 path,
                 line,
@@ -273,6 +274,7 @@ impl<'a> Spot<'a> {
                 label,
                 source: None,
                 shown: text.to_string(),
+                shows,
                 function,
             };
         }
@@ -286,6 +288,7 @@ impl<'a> Spot<'a> {
             columns: Some(column..column + text[span].chars().count()),
             label,
             shown: line_text.to_owned(),
+            shows,
             source: Some(text),
             function,
         }

@@ -71,6 +71,9 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
     let lines = [coverage::summary(report), coverage::coverage(report)];
     case.set_system_out(lines.join("\n"));
     suite.add_test_case(case);
+    for program in report.run.programs() {
+        suite.add_property(("program", program.as_str()));
+    }
     let mut document = Document::new("cudarun-check");
     document.add_test_suite(suite);
     document.to_string().map_err(|error| error.to_string())
@@ -80,7 +83,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
 fn is_of(finding: &Finding<'_>, kernel: &Kernel) -> bool {
     let others = finding.race.map_or(&[][..], |race| &race.kernels);
     let name = base(&kernel.name);
-    finding.kernel == kernel.name || others.iter().any(|other| other == name)
+    finding.kernel == kernel.name || others.iter().any(|other| *other == name)
 }
 
 /// Why nothing is known of the races of a kernel.

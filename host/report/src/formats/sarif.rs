@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::finding::{Finding, Level, OTHERS, Spot};
 use crate::coverage;
+use crate::excerpt::Shows;
 use crate::model::{ExitStatus, Outcome, Report, Standing};
 use crate::rules::RULES;
 
@@ -198,7 +199,7 @@ fn location(spot: &Spot<'_>, kernel: &str) -> Value {
         region["startColumn"] = json!(columns.start);
         region["endColumn"] = json!(columns.end);
     }
-    if !spot.shown.is_empty() {
+    if !spot.shown.is_empty() && spot.shows != Shows::PtxForSource {
         region["snippet"] = json!({ "text": spot.shown });
     }
     let mut names = vec![json!({ "fullyQualifiedName": spot.function, "kind": "function" })];

@@ -607,6 +607,7 @@ impl Checker {
         let known = known_among_writes(info, proved.filter(|_| proves));
         // A journal shows how mbarriers are used, and no other barriers.
         let misusable = info.misusable || info.mbarriers && !info.journaled;
+        let copies_unjudged = info.copies && !info.journaled;
         let armed = if let Some(why) = not_chosen {
             Err(Refused::Cannot(why.text().to_owned()))
         } else {
@@ -638,6 +639,7 @@ impl Checker {
                 };
                 pending.launch.unjudged = unjudged;
                 pending.launch.barriers_unjudged = misusable;
+                pending.launch.copies_unjudged = copies_unjudged;
                 pending.parameter = Some(armed.parameter);
                 pending.place = Some(armed.place);
                 pending.owner_shift = armed.owner_shift;

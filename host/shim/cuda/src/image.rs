@@ -83,16 +83,25 @@ pub(crate) fn provided<'a>(units: &[Unit<'a>]) -> Vec<&'a str> {
     all
 }
 
-/// Units without those that define the device runtime: the device has its own.
-pub(crate) fn without_device_runtime<'a>(units: impl Iterator<Item = Unit<'a>>) -> Vec<Unit<'a>> {
+/// Units with the device's own device runtime in the place of NVIDIA's.
+pub(crate) fn with_own_runtime<'a>(units: impl Iterator<Item = Unit<'a>>) -> Vec<Unit<'a>> {
+    let own = units.filter(|unit| !defines_device_runtime(unit.text));
+    let mut units: Vec<Unit<'a>> = own.collect();
+    if units.iter().any(|unit| unit.text.contains(GRID_BARRIER)) {
+        units.push(Unit {
+            name: "the barrier of a grid",
+            text: include_str!("grid_barrier.ptx"),
+        });
+    }
     units
-        .filter(|unit| !defines_device_runtime(unit.text))
-        .collect()
 }
+
+/// What the names of the device runtime's functions for cooperative groups begin with.
+const GRID_BARRIER: &str = "cudaCG";
 
 /// One module of translation units.
 fn linked(units: &[Source]) -> Result<Ptx, Refusal> {
-    let named = without_device_runtime(units.iter().map(|unit| Unit {
+    let named = with_own_runtime(units.iter().map(|unit| Unit {
         name: &unit.origin,
         text: &unit.text,
     }));

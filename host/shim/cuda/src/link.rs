@@ -1,15 +1,16 @@
 //! The linker as a program uses it: PTX texts become one.
 //!
-//! Departure: the finished image is PTX, which a load accepts; cubins, objects and libraries are
-//! refused.
+//! Departure: the finished image is PTX, which a load accepts; cubins, objects and libraries other than the device
+//! runtime, for which the device has its own, are refused.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+use driver::load::is_device_runtime_library;
 use driver::sys::{CUlinkState, CUlinkState_st, CUresult};
 use ptx::link::{Unit, in_one_line};
 
 use crate::Answer;
-use crate::image::{Refusal, Source, is_ptx, provided, readable, without_device_runtime};
+use crate::image::{Refusal, Source, is_ptx, provided, readable, with_own_runtime};
 use crate::jit::Options;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
@@ -25,8 +26,9 @@ pub(crate) struct Link {
     text: Option<Vec<u8>>,
 }
 
-/// `CUjitInputType`: PTX text.
+/// `CUjitInputType`: PTX text, and an archive of objects.
 const PTX: c_int = 1;
+const LIBRARY: c_int = 4;
 
 pub(crate) fn cuLinkCreate(
     count: c_uint,
@@ -88,6 +90,10 @@ fn add(
     own: &Options,
 ) -> Answer {
     let done = state.links.get(link)?.text.is_some();
+    if kind == LIBRARY && !done && is_device_runtime_library(bytes) {
+        state.links.get_mut(link)?.options.tell("");
+        return Ok(());
+    }
     let end = bytes.iter().position(|&byte| byte == 0);
     let text = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or(bytes);
     let source = Source {
@@ -125,7 +131,7 @@ fn linked(link: &Link) -> Result<String, String> {
         name: &unit.origin,
         text: &unit.text,
     });
-    let units = without_device_runtime(units);
+    let units = with_own_runtime(units);
     match units.as_slice() {
         // A load may have options that make one text complete.
         [only] => Ok(only.text.to_owned()),

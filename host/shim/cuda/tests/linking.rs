@@ -38,22 +38,28 @@ const NEXT: &CStr = c"
 }
 ";
 
+/// `CUjitInputType`: PTX text, and an archive of objects.
+const PTX: i32 = 1;
+const LIBRARY: i32 = 4;
+
+fn add(link: CUlinkState, kind: i32, bytes: &[u8]) -> CUresult {
+    cu!(cuLinkAddData_v2(
+        link,
+        kind,
+        bytes.as_ptr().cast_mut().cast(),
+        bytes.len(),
+        null(),
+        0,
+        null_mut(),
+        null_mut()
+    ))
+}
+
 fn link(units: &[&CStr]) -> (CUlinkState, CUresult, *mut c_void) {
     let (mut link, mut image, mut size) = (null_mut(), null_mut(), 0);
     ok(cu!(cuLinkCreate_v2(0, null_mut(), null_mut(), &mut link)));
     for unit in units {
-        let bytes = unit.to_bytes_with_nul();
-        let added = cu!(cuLinkAddData_v2(
-            link,
-            1,
-            bytes.as_ptr().cast_mut().cast(),
-            bytes.len(),
-            null(),
-            0,
-            null_mut(),
-            null_mut()
-        ));
-        ok(added);
+        ok(add(link, PTX, unit.to_bytes_with_nul()));
     }
     let result = cu!(cuLinkComplete(link, &mut image, &mut size));
     (link, result, image)
@@ -99,6 +105,68 @@ fn units_that_need_each_other_run_when_linked() {
         (read(variable, 4), bytes),
         (41u32.to_le_bytes().to_vec(), 4)
     );
+    ok(cu!(cuModuleUnload(module)));
+}
+
+/// Threads of all blocks meet; the first one of each stores what the barrier answers.
+const MEETING: &CStr = c"
+.version 7.0
+.target sm_70
+.address_size 64
+.extern .func (.param .b64 handle) cudaCGGetIntrinsicHandle (.param .b32 scope);
+.extern .func (.param .b32 error) cudaCGSynchronize (.param .b64 handle, .param .b32 flags);
+.visible .entry meet(.param .u64 at) {
+    .reg .u64 %a<2>, %handle; .reg .u32 %block, %error; .reg .pred %none;
+    {
+        .param .b32 scope; .param .b64 handle;
+        st.param.b32 [scope], 1;
+        call.uni (handle), cudaCGGetIntrinsicHandle, (scope);
+        ld.param.b64 %handle, [handle];
+    }
+    {
+        .param .b64 handle; .param .b32 flags; .param .b32 error;
+        st.param.b64 [handle], %handle; st.param.b32 [flags], 0;
+        call.uni (error), cudaCGSynchronize, (handle, flags);
+        ld.param.b32 %error, [error];
+    }
+    setp.eq.u64 %none, %handle, 0;
+    @%none add.u32 %error, %error, 16;
+    ld.param.u64 %a0, [at]; mov.u32 %block, %ctaid.x; mad.wide.u32 %a1, %block, 4, %a0;
+    st.global.u32 [%a1], %error; ret;
+}
+";
+
+#[test]
+fn the_barrier_of_a_grid_is_linked_in_place_of_nvidias() {
+    let _turn = start();
+    let (mut link, mut image, mut size) = (null_mut(), null_mut(), 0);
+    ok(cu!(cuLinkCreate_v2(0, null_mut(), null_mut(), &mut link)));
+    ok(add(link, PTX, MEETING.to_bytes_with_nul()));
+    let other = b"!<arch>\nmine.o/";
+    assert_eq!(add(link, LIBRARY, other), CUresult::NOT_SUPPORTED);
+    ok(add(link, LIBRARY, b"!<arch>\ncuda_device_runtime.o/"));
+    ok(cu!(cuLinkComplete(link, &mut image, &mut size)));
+    let (mut module, mut function) = (null_mut(), null_mut());
+    ok(cu!(cuModuleLoadData(&mut module, image)));
+    ok(cu!(cuLinkDestroy(link)));
+    let name = c"meet".as_ptr();
+    ok(cu!(cuModuleGetFunction(&mut function, module, name)));
+    let mut at = alloc(8);
+    let mut params = [(&raw mut at).cast::<c_void>()];
+    let params = params.as_mut_ptr();
+    let stream = null_mut();
+    let launch = cu!(cuLaunchCooperativeKernel(
+        function, 2, 1, 1, 64, 1, 1, 0, stream, params
+    ));
+    ok(launch);
+    assert_eq!(read(at, 8), [0; 8]);
+    let extra = null_mut();
+    let launch = cu!(cuLaunchKernel(
+        function, 2, 1, 1, 64, 1, 1, 0, stream, params, extra
+    ));
+    ok(launch);
+    // cudaErrorInvalidValue, and no handle.
+    assert_eq!(read(at, 8), [17, 0, 0, 0, 17, 0, 0, 0]);
     ok(cu!(cuModuleUnload(module)));
 }
 

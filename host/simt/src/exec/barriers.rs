@@ -30,11 +30,11 @@ struct Barrier {
     again: u32,
     /// Threads that are waited for; none for all.
     expected: Option<u32>,
-    /// The count the first one came with, and by which instruction each warp came.
-    first: Option<(Option<u32>, u32)>,
+    /// The first arrival, and by which instruction each warp came.
+    first: Option<Arrival>,
     places: Vec<(u32, u32)>,
     /// See [`Barriers::lacked_threads`].
-    lacked_at: Option<u32>,
+    lacked: Option<Arrival>,
     generation: u64,
     reduction: Reduction,
     results: VecDeque<(u64, Reduction)>,
@@ -156,22 +156,21 @@ impl Barriers {
             return Some((Misuse::Divergent, at));
         }
         match barrier.first {
-            Some((count, at)) if count != arrival.count => Some((Misuse::Counts, at)),
+            Some(first) if first.count != arrival.count => Some((Misuse::Counts, first.at)),
             _ => None,
         }
     }
 
-    /// The op by which threads came to a barrier of all threads, if some had exited when it
-    /// completed last.
-    pub(crate) fn lacked_threads(&self, id: u8) -> Option<u32> {
-        self.barriers[usize::from(id)].lacked_at
+    /// The first arrival at a barrier of all threads, if some had exited when it completed last.
+    pub(crate) fn lacked_threads(&self, id: u8) -> Option<Arrival> {
+        self.barriers[usize::from(id)].lacked
     }
 
     /// Lanes arrive. True when that completes the barrier.
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> bool {
         let barrier = &mut self.barriers[usize::from(arrival.id)];
         barrier.any = true;
-        barrier.first.get_or_insert((arrival.count, arrival.at));
+        barrier.first.get_or_insert(arrival);
         if let Some(at) = arrival.aligned_at
             && !barrier.places.contains(&(arrival.warp, at))
         {
@@ -221,10 +220,8 @@ impl Barriers {
         };
         if done {
             let live: u32 = self.live.iter().map(|mask| mask.count_ones()).sum();
-            barrier.lacked_at = match barrier.first {
-                Some((None, at)) if live < self.threads => Some(at),
-                _ => None,
-            };
+            let first = barrier.first.filter(|first| first.count.is_none());
+            barrier.lacked = first.filter(|_| live < self.threads);
             barrier.arrived.fill(0);
             barrier.any = false;
             barrier.first = None;

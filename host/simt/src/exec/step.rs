@@ -587,12 +587,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
         let done = barriers.arrive(arrival);
         if done {
-            if let Some(at) = barriers.lacked_threads(id) {
-                let who = self.who(cta, warp.index, at, lanes);
-                let misuse = self.without_threads(barriers, at);
-                self.observer.misuse(who, misuse, who.offset);
-            }
-            self.observer.complete(cta.linear, u32::from(id));
+            self.completes(cta, barriers, id);
             ran.wake = true;
         }
         if waits {
@@ -601,6 +596,16 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
         split.pc += 1;
         Ok(true)
+    }
+
+    /// A barrier completes, perhaps without threads that have exited.
+    fn completes(&mut self, cta: &CtaId, barriers: &Barriers, id: u8) {
+        if let Some(came) = barriers.lacked_threads(id) {
+            let who = self.who(cta, came.warp, came.at, came.lanes);
+            let misuse = self.without_threads(barriers, came.at);
+            self.observer.misuse(who, misuse, who.offset);
+        }
+        self.observer.complete(cta.linear, u32::from(id));
     }
 
     /// The lanes of a split end.
@@ -620,12 +625,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             pc: split.pc,
         };
         for id in barriers.exit(warp.index, split.mask, way) {
-            if let Some(at) = barriers.lacked_threads(id) {
-                let who = self.who(cta, warp.index, at, split.mask);
-                let misuse = self.without_threads(barriers, at);
-                self.observer.misuse(who, misuse, who.offset);
-            }
-            self.observer.complete(cta.linear, u32::from(id));
+            self.completes(cta, barriers, id);
         }
         let cluster = &mut self.clusters[cta.first_slot as usize];
         cluster.live -= split.mask.count_ones().min(cluster.live);

@@ -29,6 +29,8 @@ pub(crate) struct Memories {
     barriers: Vec<u8>,
     /// The operation of all atomics so far.
     computes: Option<Rmw>,
+    /// Something that the launch has written depends on the order of its threads.
+    ordered: bool,
 }
 
 impl Memories {
@@ -80,9 +82,23 @@ impl Memories {
         }
     }
 
+    /// What any memory may depend on, be it in an image.
+    pub(crate) fn anywhere(&self) -> Sources {
+        Sources {
+            input: true,
+            schedule: self.ordered,
+        }
+    }
+
+    /// Something is written to an image.
+    pub(crate) fn write_image(&mut self, on: Sources) {
+        self.ordered |= on.schedule;
+    }
+
     /// Bytes are written.
     pub(crate) fn write(&mut self, spot: Spot, bytes: u64, on: Sources) {
         let new = WRITTEN | flags(on);
+        self.ordered |= on.schedule;
         match spot {
             Spot::Shared { slot, offset } => {
                 if self.shared.len() <= slot {
@@ -112,6 +128,7 @@ impl Memories {
 
     /// Something is written that depends on more than arguments, and so does where, or whether.
     pub(crate) fn write_anywhere(&mut self, spot: Spot, region: u64, on: Sources) {
+        self.ordered |= on.schedule;
         match spot {
             Spot::Shared { slot, .. } => per_slot(&mut self.slots, slot, on),
             Spot::Global { mapping, .. } => {

@@ -4,7 +4,8 @@
 //! A value is tainted where it may be another one with other input, or under another schedule. What is computed from
 //! it is tainted too; memory keeps it byte by byte. Where such a value decides where an access goes or what is
 //! executed, the observer is told ([`Observer::depends`]): what it decides is followed no further, so a branch taints
-//! nothing. What is not followed exactly is tainted: textures, surfaces, matrices loaded from memory.
+//! nothing. What is not followed exactly is tainted: textures, surfaces and matrices loaded from memory depend on
+//! input, and on the order of threads once anything that the launch has written does.
 
 mod memory;
 mod registers;
@@ -72,7 +73,13 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 let taint = Taint::default();
                 warp.taint.write_row(&frame, *d, exec, taint, guard);
             }
-            Kind::Map(Map { d, address, .. }) | Kind::Rank(Rank { d, address, .. }) => {
+            Kind::Map(Map {
+                d, address, rank, ..
+            }) => {
+                let taint = warp.taint.rows(&frame, &[*address, *rank]);
+                warp.taint.write_row(&frame, *d, exec, taint, guard);
+            }
+            Kind::Rank(Rank { d, address, .. }) => {
                 let taint = warp.taint.row(&frame, *address);
                 warp.taint.write_row(&frame, *d, exec, taint, guard);
             }
@@ -90,9 +97,11 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             Kind::Copy(copy) => self.follow_copy(cta, warp, split, copy, lanes),
             Kind::AsyncStore(store) => self.follow_async_store(cta, warp, split, store, lanes),
             Kind::Texture(texture) => {
-                let mut taint = warp.taint.rows(&frame, &texture.place.at);
-                taint = taint.with(warp.taint.row(&frame, texture.place.handle));
-                taint = taint.with(self.by_input(split, exec));
+                let place = warp.taint.rows(&frame, &texture.place.at);
+                let place = place.with(warp.taint.row(&frame, texture.place.handle));
+                self.decides(cta, warp, split, Decides::Address, place.of(exec));
+                self.decides(cta, warp, split, Decides::Access, guard);
+                let taint = place.with(self.by_memory(split, exec));
                 for row in texture.rows {
                     warp.taint.write_row(&frame, row, exec, taint, guard);
                 }
@@ -102,8 +111,11 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 let place = place.with(warp.taint.row(&frame, surface.place.handle));
                 self.decides(cta, warp, split, Decides::Address, place.of(exec));
                 self.decides(cta, warp, split, Decides::Access, guard);
-                if !surface.store {
-                    let taint = place.with(self.by_input(split, exec));
+                if surface.store {
+                    let value = place.with(warp.taint.rows(&frame, &surface.rows));
+                    self.taint.write_image(sources(value.of(exec).with(guard)));
+                } else {
+                    let taint = place.with(self.by_memory(split, exec));
                     for &row in &surface.rows {
                         warp.taint.write_row(&frame, row, exec, taint, guard);
                     }
@@ -180,11 +192,14 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
     }
 
-    fn by_input(&self, split: &Split, lanes: u32) -> Taint {
+    /// What lanes load from memory of which it is not known which bytes it is.
+    fn by_memory(&self, split: &Split, lanes: u32) -> Taint {
+        let on = self.taint.anywhere();
+        let of = |depends: bool| if depends { lanes } else { 0 };
         Taint {
-            input: lanes,
+            input: of(on.input),
+            schedule: of(on.schedule),
             from: self.offset(split),
-            ..Taint::default()
         }
     }
 
@@ -476,7 +491,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             }
             self.decides(cta, warp, split, Decides::Address, place.of(exec));
             self.decides(cta, warp, split, Decides::Access, guard);
-            taint = taint.with(self.by_input(split, exec));
+            taint = taint.with(self.by_memory(split, exec));
             if matrix.d.is_empty() {
                 let on = sources(taint.with(guard));
                 for (_, _, place) in self.places(cta, warp, split, address, 1, exec) {
