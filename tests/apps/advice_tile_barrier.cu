@@ -3,7 +3,7 @@
 //
 //@[clean] expect: no-race
 //@[racy] expect: race
-//@[racy] says: help: put `__syncthreads()` after the read at advice_tile_barrier.cu:23
+//@[racy] says: help: put `__syncthreads()` after the end of the loop at advice_tile_barrier.cu:22
 //@[racy] says: = same cause:
 #include "app.h"
 

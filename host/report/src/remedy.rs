@@ -5,6 +5,8 @@
 //! accesses by one block get the barrier that is missing, and where; and between blocks of a grid there is
 //! a barrier for cooperative launches only.
 
+use std::path::Path;
+
 use crate::causes::Cause;
 use crate::log::{self, Level, Outside, Point};
 use crate::model::{Access, FrameAt};
@@ -303,15 +305,23 @@ fn place(point: &Point, sources: &Sources) -> String {
     let Some(own) = frame(&frames[0], depth) else {
         return format!("{side} line {} of the PTX", point.ptx_line);
     };
+    if let Some(call) = call_of_library(&frames[0], depth) {
+        return format!("{side} the call at {}", shown(call, sources));
+    }
     let what: &str = match side::shown(&frames[0]) == Some(own) {
         true => point.op.into(),
         false => "call",
     };
-    let one_line = frame(&frames[1], depth)
-        .is_some_and(|other| (&own.file, own.line) == (&other.file, other.line));
+    let other = frame(&frames[1], depth).filter(|other| own.file == other.file);
+    let one_line = other.is_some_and(|other| own.line == other.line);
     let at = shown(own, sources);
     match &point.outside {
         Some(outside) => beside(outside, side, depth, own, sources),
+        None if let Some(line) = other.and_then(|other| loop_line(own, other, sources)) => {
+            let end = if point.after { "the end of " } else { "" };
+            let file = sources.shown(&own.file);
+            format!("{side} {end}the loop at {file}:{line}")
+        }
         None if !one_line => format!("{side} the {what} at {at}"),
         None => match (point.after, what) {
             (true, "read") | (false, "write") => format!(
@@ -320,6 +330,16 @@ fn place(point: &Point, sources: &Sources) -> String {
             _ => format!("{side} the statement at {at}"),
         },
     }
+}
+
+/// The line of the outermost loop of the source that one access is in and the other is not: the compiler may have
+/// unrolled it, so that the control flow has none.
+fn loop_line(own: &FrameAt, other: &FrameAt, sources: &Sources) -> Option<usize> {
+    let text = sources.text(&own.file)?;
+    let [inside, outside] =
+        [own, other].map(|frame| statement::offset(&text, frame.line, frame.column));
+    let start = statement::loop_of(&text, inside?, outside?)?;
+    Some(1 + text[..start].matches('\n').count())
 }
 
 /// The same for a place outside of a branch or loop that holds the access.
@@ -349,6 +369,15 @@ fn parting(one: &[FrameAt], other: &[FrameAt]) -> usize {
         |a: &FrameAt, b: &FrameAt| (&a.file, a.line, a.column) == (&b.file, b.line, b.column);
     let pairs = one.iter().rev().zip(other.iter().rev());
     pairs.take_while(|(a, b)| same(a, b)).count()
+}
+
+/// The call in the user's code that led to the frame at a depth from the outermost, if that is in a header of the toolkit,
+/// such as CUB's, which nobody is to change.
+fn call_of_library(frames: &[FrameAt], depth: usize) -> Option<&FrameAt> {
+    let in_toolkit = |frame: &&FrameAt| side::in_toolkit(Path::new(&frame.file));
+    let mut outer = frames.iter().rev().take(depth + 1);
+    outer.next_back().filter(in_toolkit)?;
+    outer.rev().find(|frame| !in_toolkit(frame))
 }
 
 /// The frame at a depth from the outermost; the one that reports show when there is none.

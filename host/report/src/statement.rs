@@ -31,6 +31,29 @@ pub(crate) fn at(text: &str, line: u32, column: u32) -> Option<(Kind, Range<usiz
     Some((kind, start..start + length))
 }
 
+/// Where the outermost loop begins that one place of a text is in and another one is not.
+pub(crate) fn loop_of(text: &str, inside: usize, outside: usize) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at = blanks(text, at);
+        let rest = text.get(at..).filter(|_| at <= inside)?;
+        let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+        let word = &rest[..word.unwrap_or(rest.len())];
+        if matches!(word, "for" | "while" | "do")
+            && let Some((Kind::Loop, length)) = statement(&text[at..])
+        {
+            let range = at..at + length;
+            if range.contains(&inside) && !range.contains(&outside) {
+                return Some(at);
+            }
+        }
+        at += match rest.chars().next()? {
+            quote @ ('"' | '\'') => quoted(&text[at..], quote)?,
+            c => word.len().max(c.len_utf8()),
+        };
+    }
+}
+
 /// Where a line and column stand in a text.
 pub(crate) fn offset(text: &str, line: u32, column: u32) -> Option<usize> {
     let index = usize::try_from(line).ok()?.checked_sub(1)?;
@@ -163,6 +186,21 @@ fn blanks(text: &str, mut at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_loop_of_one_place_alone_is_found() {
+        let text = "for (;;) { a = 1; // for (
+            for (int i = 0; i < n; i++) while (x) { b = '\\''; }
+            do { c; } while (y); forward(d); }";
+        let at = |word: &str| text.find(word).unwrap();
+        let of = |inside: &str, outside: &str| loop_of(text, at(inside), at(outside));
+        assert_eq!(of("b =", "a ="), Some(at("for (int")));
+        assert_eq!(of("c;", "b ="), Some(at("do {")));
+        assert_eq!(of("do {", "b ="), Some(at("do {")));
+        assert_eq!(of("a =", "b ="), None);
+        assert_eq!(of("d)", "a ="), None);
+        assert_eq!(loop_of(text, at("a ="), text.len()), Some(0));
+    }
 
     #[test]
     fn statements_end_where_they_end() {

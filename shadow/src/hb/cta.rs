@@ -40,7 +40,8 @@ pub(crate) struct Heard {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Met {
     pub(crate) arrived: Option<u64>,
-    pub(crate) waited: Option<u64>,
+    /// With the thread's own time when it did.
+    pub(crate) waited: Option<(u64, Time)>,
 }
 
 /// A warp of a CTA.

@@ -289,8 +289,9 @@ impl Engine {
         {
             let mut over = Waited::default();
             let complete = what(phases);
+            let own = cta.lanes(me.warp).view(me.lane).times.own;
             let met = cta.met.entry((me.warp, me.lane)).or_default();
-            met.waited = Some(at.key());
+            met.waited = Some((at.key(), own));
             cta.waits
                 .enter(me, at.key(), &complete.phase, scope, acquired);
             if let Some(of_cta) = complete.of_cta.get(&me.cta) {
@@ -335,8 +336,11 @@ impl Engine {
         if knows(&phases.current) || knows(&phases.complete) {
             return Some((Cause::NoWait, Place::of(arrived)));
         }
-        let waited = met(me)?.waited?;
-        (waited == arrived).then(|| (Cause::NoArrival, Place::of(arrived)))
+        // Where all threads arrive and then wait, what follows needs another barrier.
+        let is_barrier = |(waited, own)| waited == arrived && own <= race.time;
+        let (waited, _) = met(me)?.waited?;
+        let hands_over = waited == arrived && !met(them)?.waited.is_some_and(is_barrier);
+        hands_over.then(|| (Cause::NoArrival, Place::of(arrived)))
     }
 }
 
