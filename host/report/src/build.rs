@@ -16,8 +16,8 @@ use crate::language::{self, Language};
 use crate::latency::Latencies;
 use crate::log::{self, Event};
 use crate::model::{
-    Address, Allocation, Certainty, ExitStatus, Kernel, KernelLaunch, Level, Outcome, Race, Report,
-    Role, SCHEMA_VERSION, Space,
+    Address, Allocation, Certainty, ExitStatus, Kernel, KernelLaunch, Kind, Level, Outcome, Race,
+    Report, Role, SCHEMA_VERSION, Space,
 };
 use crate::names::{demangle, made, readable};
 use crate::side::{self, access, came};
@@ -607,8 +607,10 @@ impl<'a> Builder<'a> {
         report.run.start = context.start.map(time::rfc3339).unwrap_or_default();
         report.run.seconds = context.seconds;
         report.count();
-        // What `verify` has refuted fails, though the values were the same in this run.
-        let refuted = report.verified.iter().any(|of| of.launches.race > 0);
+        // What `verify` has refuted fails, though the values were the same in this run. Threads that have exited before a
+        // barrier are no race.
+        let refuted = report.verified.iter().any(|of| of.launches.race > 0) && { report.counted() }
+            .any(|race| !matches!(race.kind, Kind::Misuse(_)));
         report.summary.warnings_fail = context.warnings_fail || refuted;
         let summary = &report.summary;
         let counting = if summary.warnings_fail {
