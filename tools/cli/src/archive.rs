@@ -36,7 +36,7 @@ impl Target {
 
     /// Writes a report without launches, of a run that has not ended.
     pub(crate) fn begin(&self, report: &Report) {
-        // A file that takes nothing is told of at the end.
+        // The report at the end fails with the same error, and says so.
         if (&self.file).write_all(report.to_json().as_bytes()).is_err() {
             let _ = output::emptied(&self.file);
         }

@@ -173,9 +173,9 @@ impl Outputs {
         Ok(())
     }
 
-    /// Writes a report of a run that has not ended into the files of formats that programs read whole: if this process
-    /// is killed, whoever finds them must not take them for those of a clean run. A file that takes nothing is told of
-    /// at the end.
+    /// Writes a report of a run that has not ended into the files of formats that programs read whole, so that the files
+    /// of a process that is killed do not look like those of a clean run. Errors are left to [`Outputs::write`], which
+    /// meets them again.
     pub(crate) fn begin(&mut self, report: &Report, sources: &Sources) {
         let style = self.style;
         for (format, target) in &mut self.all {
@@ -346,15 +346,17 @@ impl Target {
 
     /// Writes in the place of what it holds, if it is such a file.
     fn replace(&mut self, text: &str) -> Result<(), Stop> {
-        if let Self::File(path, file) = self
-            && file.metadata().is_ok_and(|of| of.is_file())
-        {
-            emptied(file).map_err(|error| cannot_write(path, &error))?;
-        }
+        let empty = |target: &Self| match target {
+            Self::File(path, file) if target.is_replaceable() => {
+                emptied(file).map_err(|error| cannot_write(path, &error))
+            }
+            Self::File(..) | Self::Added(..) | Self::Stream(_) => Ok(()),
+        };
+        empty(self)?;
         let written = self.write(text);
-        // Half a document is none.
-        if let (Err(_), true, Self::File(_, file)) = (&written, self.is_replaceable(), &*self) {
-            let _ = emptied(file);
+        if written.is_err() {
+            // Half a document is none.
+            let _ = empty(self);
         }
         written
     }

@@ -65,16 +65,25 @@ fn link(units: &[&CStr]) -> (CUlinkState, CUresult, *mut c_void) {
     (link, result, image)
 }
 
+/// A kernel of a finished link, which ends.
+fn loaded(link: CUlinkState, image: *mut c_void, name: &CStr) -> (CUmodule, CUfunction) {
+    let (mut module, mut function) = (null_mut(), null_mut());
+    ok(cu!(cuModuleLoadData(&mut module, image)));
+    ok(cu!(cuLinkDestroy(link)));
+    ok(cu!(cuModuleGetFunction(
+        &mut function,
+        module,
+        name.as_ptr()
+    )));
+    (module, function)
+}
+
 #[test]
 fn units_that_need_each_other_run_when_linked() {
     let _turn = start();
     let (state, result, image) = link(&[KERNEL, NEXT]);
     ok(result);
-    let (mut module, mut function) = (null_mut(), null_mut());
-    ok(cu!(cuModuleLoadData(&mut module, image)));
-    ok(cu!(cuLinkDestroy(state)));
-    let name = c"store".as_ptr();
-    ok(cu!(cuModuleGetFunction(&mut function, module, name)));
+    let (module, function) = loaded(state, image, c"store");
     let mut at = alloc(4);
     let mut params = [(&raw mut at).cast::<c_void>()];
     let launched = cu!(cuLaunchKernel(
@@ -146,11 +155,7 @@ fn the_barrier_of_a_grid_is_linked_in_place_of_nvidias() {
     assert_eq!(add(link, LIBRARY, other), CUresult::NOT_SUPPORTED);
     ok(add(link, LIBRARY, b"!<arch>\ncuda_device_runtime.o/"));
     ok(cu!(cuLinkComplete(link, &mut image, &mut size)));
-    let (mut module, mut function) = (null_mut(), null_mut());
-    ok(cu!(cuModuleLoadData(&mut module, image)));
-    ok(cu!(cuLinkDestroy(link)));
-    let name = c"meet".as_ptr();
-    ok(cu!(cuModuleGetFunction(&mut function, module, name)));
+    let (module, function) = loaded(link, image, c"meet");
     let mut at = alloc(8);
     let mut params = [(&raw mut at).cast::<c_void>()];
     let params = params.as_mut_ptr();
