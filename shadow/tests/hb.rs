@@ -168,7 +168,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             }
             Event::Cluster(cluster, relaxed) => {
                 let phase = step as u64;
-                let (mut heads, mut to) = (Vec::new(), Vec::new());
+                let (mut heads, mut near, mut to) = (Vec::new(), Vec::new(), Vec::new());
                 let warps = (0..4u32).map(|number| {
                     let (cta, warp) = (2 * cluster + u64::from(number / 2), number % 2);
                     (Warp { cta, warp }, relaxed >> number & 1 == 1)
@@ -183,6 +183,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     };
                     for &me in &live {
                         heads.extend(judge.arrive(me, order));
+                        near.extend((!relaxed).then(|| judge.near(me)));
                     }
                     to.push((warp, mask, live));
                 }
@@ -190,6 +191,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     engine.cluster_wait(warp, mask, phase);
                     for me in live {
                         judge.learn(me, Scope::Cluster, &heads);
+                        judge.meet(me, &near);
                     }
                 }
             }
@@ -297,13 +299,14 @@ fn access() -> impl Strategy<Value = (Access, (u64, u64))> {
 }
 
 fn events() -> impl Strategy<Value = Event> {
-    use FenceKind::{AcqRel, Acquire, Release, Sc};
+    use FenceKind::{AcqRel, Acquire, Release, Sc, ScForced};
     prop_oneof![
         16 => (warps(), lanes(), access()).prop_map(|(warp, lanes, (access, at))| {
             Event::Access(warp, lanes, access, at)
         }),
-        4 => (warps(), lanes(), 0..4usize, 0..4usize).prop_map(|(warp, lanes, kind, scope)| {
-            Event::Fence(warp, lanes, [AcqRel, Sc, Acquire, Release][kind], SCOPES[scope])
+        4 => (warps(), lanes(), 0..6usize, 0..4usize).prop_map(|(warp, lanes, kind, scope)| {
+            let kind = [AcqRel, Sc, Acquire, Release, ScForced, ScForced][kind];
+            Event::Fence(warp, lanes, kind, SCOPES[scope])
         }),
         2 => (warps(), lanes()).prop_map(|(warp, lanes)| Event::WarpBarrier(warp, lanes)),
         1 => (0..4u64).prop_map(Event::CtaBarrier),
@@ -326,15 +329,65 @@ fn events() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// Of what `fence.sc`s are ordered by: stores by lanes of two CTAs, fences, barriers, and words that are
+/// observed.
+fn handed_over() -> impl Strategy<Value = Event> {
+    let warps = || (0..2u64, 0..2u32).prop_map(|(cta, warp)| Warp { cta, warp });
+    let lanes = || prop_oneof![3 => Just(u32::MAX), 1 => Just(1u32), 1 => Just(2)];
+    let access = |kind, order| Access {
+        kind,
+        order,
+        bytes: 4,
+        elements: 1,
+        site: 0,
+    };
+    let forced = FenceKind::ScForced;
+    let gpu = Order::Relaxed(Scope::Gpu);
+    prop_oneof![
+        2 => (warps(), 0..2u64).prop_map(move |(warp, word)| {
+            let warp_of_data = 64 * (2 * warp.cta + u64::from(warp.warp)) + 1024 * word;
+            Event::Access(warp, u32::MAX, access(Kind::Store, Order::Weak), (1024 + warp_of_data, 4))
+        }),
+        2 => (warps(), lanes(), 0..8u64).prop_map(move |(warp, lanes, of)| {
+            Event::Access(warp, lanes, access(Kind::Load, Order::Weak), (1024 + 64 * of, 4))
+        }),
+        4 => (warps(), lanes()).prop_map(move |(warp, lanes)| {
+            Event::Fence(warp, lanes, forced, Scope::Gpu)
+        }),
+        1 => (warps(), lanes(), 0..3usize).prop_map(move |(warp, lanes, scope)| {
+            Event::Fence(warp, lanes, forced, SCOPES[scope])
+        }),
+        3 => (warps(), 0..2u64, 0..4usize).prop_map(move |(warp, word, kind)| {
+            let kind = [Kind::Load, Kind::Store, Kind::Rmw, Kind::Reduction][kind];
+            Event::Access(warp, 1, access(kind, gpu), (4 * word, 0))
+        }),
+        4 => (0..2u64).prop_map(Event::CtaBarrier),
+        1 => (0..2u64, 0..4u32, 0..4u32).prop_map(|(cta, waiting, passing)| {
+            Event::Named(cta, waiting, passing & !waiting)
+        }),
+        1 => (warps(), lanes()).prop_map(|(warp, lanes)| Event::WarpBarrier(warp, lanes)),
+        1 => (0..1u64, 0..3u32).prop_map(|(cluster, relaxed)| Event::Cluster(cluster, relaxed)),
+    ]
+}
+
+#[test]
+fn forced_fences_agree_with_plain_clocks() {
+    histories_agree(handed_over(), 800);
+}
+
 #[test]
 fn compressed_clocks_agree_with_plain_ones() {
-    let cases = std::env::var("HB_CASES").map_or(3000, |n| n.parse().expect("a number"));
+    histories_agree(events(), 3000);
+}
+
+fn histories_agree(events: impl Strategy<Value = Event>, cases: u32) {
+    let cases = std::env::var("HB_CASES").map_or(cases, |n| n.parse().expect("a number"));
     let mut runner = TestRunner::new(Config {
         cases,
         failure_persistence: None,
         ..Config::default()
     });
-    let histories = prop::collection::vec(events(), 1..80);
+    let histories = prop::collection::vec(events, 1..80);
     runner
         .run(&histories, |events| {
             agree(&events, None)?;

@@ -48,13 +48,12 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
     let [first, second] = accesses;
     let level = race.level;
     let why = match race.why {
-        // What is done at an mbarrier before its initialisation is known lacks that order, and no wait.
-        Why::Asynchronous if blocks::initialises(race, accesses) => Why::Unordered,
+        Why::Asynchronous if lacks_order(race, accesses) => Why::Unordered,
         why => why,
     };
     let strong = first.sem != Semantics::Weak && second.sem != Semantics::Weak;
     let fault = match why {
-        Why::Unordered | Why::Strong | Why::LockOrder => locks::fault(race, accesses),
+        Why::Unordered | Why::Strong | Why::LockOrder | Why::Fences => locks::fault(race, accesses),
         _ => None,
     };
     let rule = match (why, level) {
@@ -179,6 +178,14 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
     }
 }
 
+/// An asynchronous copy and an access that lack an order and no wait: what is done at an mbarrier before its
+/// initialisation is known, and a buffer that the next round fills while threads still use it.
+fn lacks_order(race: &log::Race, accesses: &[Access; 2]) -> bool {
+    let next = race.repair.as_ref().is_some_and(|repair| repair.next_round);
+    let reused = race.precedes_issue && next;
+    race.why == Why::Asynchronous && (reused || blocks::initialises(race, accesses))
+}
+
 /// The rule of a race with a cause, if the cause has one of its own.
 fn of_cause(cause: &Cause) -> Option<RuleId> {
     match cause {
@@ -189,7 +196,7 @@ fn of_cause(cause: &Cause) -> Option<RuleId> {
         Cause::NoAcquire { .. } | Cause::NoRelease | Cause::Early | Cause::Version(_) => {
             Some(RuleId::ReleaseAcquire)
         }
-        Cause::NoWait | Cause::NoArrival => None,
+        Cause::NoBarrier { .. } | Cause::NoWait | Cause::NoArrival => None,
     }
 }
 
@@ -229,11 +236,23 @@ fn lacking(cause: &Cause, race: &log::Race) -> String {
             "{second} has observed a release by {}, but has not acquired",
             block(by)
         ),
-        Cause::NoRelease | Cause::Early if is_early(cause, race) => format!(
+        Cause::NoRelease | Cause::Early | Cause::NoBarrier { .. } if is_early(cause, race) => format!(
             "{second} has observed a flag that {first} wrote before the first access, and not after it"
         ),
         Cause::NoRelease | Cause::Early => {
             format!("{second} has observed a flag that {first} wrote without a release")
+        }
+        Cause::NoBarrier { before, after } => {
+            let places = match (before, after) {
+                (true, true) => {
+                    "between the first access and the write of the flag, nor between the read of the flag and the second access"
+                }
+                (true, false) => "between the first access and the write of the flag",
+                _ => "between the read of the flag and the second access",
+            };
+            format!(
+                "{second} has observed a flag that {first} wrote, but no barrier of the block stands {places}"
+            )
         }
         Cause::NoWait => {
             "the first thread has arrived at an mbarrier after its access, but the second thread has not waited for that"
@@ -266,7 +285,8 @@ fn is_flag(cause: &Cause) -> bool {
         | Cause::NarrowAcquire { .. }
         | Cause::NoAcquire { .. }
         | Cause::NoRelease
-        | Cause::Early => true,
+        | Cause::Early
+        | Cause::NoBarrier { .. } => true,
         Cause::NarrowArrival { .. }
         | Cause::NarrowWait { .. }
         | Cause::NoWait
@@ -324,7 +344,7 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
         Cause::Version(Gap::SecondLook) => {
             "put `__threadfence()` between the data and the reader's second look at the version".to_owned()
         }
-        Cause::NoRelease | Cause::Early if is_early(cause, race) => {
+        Cause::NoRelease | Cause::Early | Cause::NoBarrier { .. } if is_early(cause, race) => {
             let (barrier, between) = match race.level {
                 Level::Grid => (
                     " (behind a `__syncthreads()`, if several threads of the block write the data)",
@@ -338,6 +358,15 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
             };
             format!(
                 "move the write of {written} behind the first access{barrier}, and put `{fence}` between the two{acquired}; if the flag is not to hand over this data, put {between} between the two accesses"
+            )
+        }
+        Cause::NoBarrier { before, after } => {
+            let before = before.then(|| format!("between the first access and the write of {written}"));
+            let after = after.then(|| format!("between the read of {read} and the second access"));
+            let places: Vec<String> = before.into_iter().chain(after).collect();
+            format!(
+                "put `__syncthreads()` {}: a flag hands over what its own writer comes after, to its own reader; if it is not to hand over this data, put a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch) between the two accesses",
+                words::joined(&places)
             )
         }
         Cause::NoRelease | Cause::Early if unacquired => format!(
@@ -401,7 +430,7 @@ fn help(
     accesses: &[Access; 2],
     sources: &Sources,
 ) -> (String, Option<causes::Cause>) {
-    if race.why == Why::Asynchronous && !blocks::initialises(race, accesses) {
+    if race.why == Why::Asynchronous && !lacks_order(race, accesses) {
         return asynchronous(race, accesses);
     }
     if let Some(fixed) = fixed(race, accesses, sources) {

@@ -30,10 +30,14 @@ pub(crate) fn help(
     sources: &Sources,
 ) -> Option<(String, Option<Cause>)> {
     let strong = accesses.iter().all(|access| access.sem != Semantics::Weak);
+    let known = race.repair.as_ref();
+    let counted = known.is_some_and(|known| known.counted.is_some());
     match race.why {
         _ if initialises(race, accesses) => {}
         Why::Unordered if of_cluster(race) && !strong => {}
         Why::Strong | Why::Fences if of_cluster(race) => {}
+        // The fences of the counter that is there are what is missing.
+        Why::Strong if race.level == Level::Grid && counted => return None,
         Why::Strong if race.level == Level::Grid => {
             return Some((flag(accesses, sources), common("flag", race, accesses)));
         }

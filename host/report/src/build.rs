@@ -437,7 +437,14 @@ impl<'a> Builder<'a> {
         for (access, held) in accesses.iter_mut().zip(&race.locks) {
             let held = held.iter();
             let place = |id| log_index.place(id, self.sources);
-            access.locks = held.map(|held| locks::held(held, place)).collect();
+            let stores = |id| {
+                let site = log_index.sites.get(&id);
+                site.is_some_and(|(of, _)| {
+                    of.op == log::Op::Store && of.sem == log::Semantics::Weak
+                })
+            };
+            let held = held.map(|held| locks::held(held, place, stores));
+            access.locks = held.collect();
         }
         for (access, around) in accesses.iter_mut().zip(&race.around) {
             access.barriers = side::barriers(around, &access.function, self.sources);

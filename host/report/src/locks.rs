@@ -19,8 +19,12 @@ pub(crate) struct Fault {
     pub(crate) narrow: Option<String>,
 }
 
-/// A lock in the report's terms; `place` says where a site is.
-pub(crate) fn held(held: &log::Lock, place: impl Fn(u32) -> String) -> HeldLock {
+/// A lock in the report's terms; `place` says where a site is, and `stores` if it is a plain store.
+pub(crate) fn held(
+    held: &log::Lock,
+    place: impl Fn(u32) -> String,
+    stores: impl Fn(u32) -> bool,
+) -> HeldLock {
     HeldLock {
         space: held.space,
         address: build::address(held.address, held.allocation.as_ref()),
@@ -29,6 +33,7 @@ pub(crate) fn held(held: &log::Lock, place: impl Fn(u32) -> String) -> HeldLock 
         shared: held.shared,
         entry: held.entry,
         released: held.released.map(place),
+        plain: held.released.is_some_and(stores),
         exit: held.exit,
     }
 }
@@ -36,6 +41,23 @@ pub(crate) fn held(held: &log::Lock, place: impl Fn(u32) -> String) -> HeldLock 
 /// What is wrong with the lock that both sides held, if there is one and something is.
 pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     let [first, second] = accesses;
+    let all = accesses.iter().flat_map(|access| &access.locks);
+    if let Some((held, released)) = all
+        .filter(|held| held.plain)
+        .find_map(|held| Some((held, held.released.as_ref()?)))
+    {
+        return Some(Fault {
+            rule: RuleId::ReleaseAcquire,
+            what: format!(
+                "the lock taken at {} is released by a plain write at {released}",
+                held.taken
+            ),
+            help: format!(
+                "release the lock by an atomic in place of the plain write at {released}, behind `__threadfence()`: `atomicExch(&lock, 0)`, or a `cuda::atomic_ref` of device scope and `cuda::memory_order_release`"
+            ),
+            narrow: None,
+        });
+    }
     let (before, now) = first.locks.iter().find_map(|before| {
         let excludes = |now: &&HeldLock| is_same(before, now) && !(before.shared && now.shared);
         Some((before, second.locks.iter().find(excludes)?))
@@ -192,6 +214,7 @@ mod tests {
             shared: false,
             entry,
             released: Some("x.cu:9".into()),
+            plain: false,
             exit,
         }
     }

@@ -458,6 +458,9 @@ pub struct Race {
     /// What comes nearest to ordering the two accesses.
     #[serde(default)]
     pub cause: Option<Cause>,
+    /// The earlier access is an asynchronous copy, and nothing orders the later one behind its issue either.
+    #[serde(default)]
+    pub precedes_issue: bool,
     /// The flag or counter by which it would.
     #[serde(default)]
     pub flag: Option<Word>,

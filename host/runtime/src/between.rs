@@ -281,7 +281,7 @@ fn did(what: &EventKind, racing: bool) -> Did {
         EventKind::Access { access, places } => access_of(access, places.first().copied(), racing),
         EventKind::Fence { kind, scope } => Did::Fence {
             order: match kind {
-                FenceKind::Sc => FenceOrder::Sc,
+                FenceKind::Sc | FenceKind::ScForced => FenceOrder::Sc,
                 FenceKind::AcqRel => FenceOrder::AcqRel,
                 FenceKind::Acquire => FenceOrder::Acquire,
                 FenceKind::Release => FenceOrder::Release,

@@ -56,6 +56,7 @@ pub(crate) fn race(
         space,
         why: why(found.class, race.rule),
         cause: cause.map(|cause| cause.map(indices)),
+        precedes_issue: found.precedes_issue,
         flag: flag.map(|flag| {
             let (space, address) = at(flag.place);
             log::Word {

@@ -39,6 +39,8 @@ pub(crate) struct Found {
     pub(crate) span: [u64; 2],
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
+    /// See [`Engine::precedes_issue`].
+    pub(crate) precedes_issue: bool,
     /// By which flag or counter.
     pub(crate) flag: Option<Flag>,
     /// What the earlier and the later thread held.
@@ -131,6 +133,7 @@ impl Pairs {
                     at_least: false,
                     span: [race.place.address(); 2],
                     cause: None,
+                    precedes_issue: false,
                     flag: None,
                     locks: Default::default(),
                     compared: Compared::new(stores),
@@ -242,6 +245,7 @@ impl Pairs {
         for at in self.fresh.drain(..) {
             let found = &mut self.found[at];
             found.cause = engine.cause(&found.race);
+            found.precedes_issue = engine.precedes_issue(&found.race);
             found.flag = engine.flag(&found.race);
             found.locks = lock_order.locks_of(&found.race);
         }

@@ -199,6 +199,7 @@ fn together(
                 .is_some_and(|line| flow.precedes(line, sites[0])),
             unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
             waits: places.waits,
+            next_round: of_block && flow.next_round(*sites),
         };
         (repair, around)
     });

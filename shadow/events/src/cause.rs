@@ -50,6 +50,14 @@ pub enum Cause<T> {
     /// A flag that the later thread's CTA has observed was written by the earlier thread's CTA, before the
     /// earlier access.
     Early,
+    /// A thread of the later one's CTA has observed a flag that a thread of the earlier one's CTA wrote, and a barrier
+    /// of a CTA is missing.
+    NoBarrier {
+        /// Between the earlier access and the write of the flag.
+        before: bool,
+        /// Between the read of the flag and the later access.
+        after: bool,
+    },
     /// The earlier thread has arrived at an mbarrier after its access, and the later one has not waited for
     /// that.
     NoWait,
@@ -83,6 +91,7 @@ impl<T> Cause<T> {
             Self::NoAcquire { by } => Cause::NoAcquire { by: thread(by) },
             Self::NoRelease => Cause::NoRelease,
             Self::Early => Cause::Early,
+            Self::NoBarrier { before, after } => Cause::NoBarrier { before, after },
             Self::NoWait => Cause::NoWait,
             Self::NoArrival => Cause::NoArrival,
             Self::Version(gap) => Cause::Version(gap),

@@ -9,7 +9,7 @@ use super::lanes::View;
 use super::made::Made;
 use super::observed::Observed;
 use super::place::{Epoch, Id, LANES, Party, Thread, Warp};
-use super::release::{Pending, Write};
+use super::release::{Observation, Pending, Write};
 use super::row::{Row, Run};
 use super::word::{Hit, Reads};
 use super::{Access, Engine, Enough, Kind, Order, Place, Race, Side, all, each};
@@ -258,7 +258,11 @@ impl Engine {
         let mut changed = false;
         let reads = matches!(access.kind, Kind::Load | Kind::Rmw);
         if reads {
-            let seen = log.observe(shape, party, key, access.bytes);
+            let observed = log.observe(shape, party, key, access.bytes);
+            let Observation {
+                pending: seen,
+                fences,
+            } = observed.unwrap_or_default();
             // An acquire ends the patterns of earlier strong reads of the same location as well.
             let earlier = acquires
                 && lanes
@@ -266,11 +270,15 @@ impl Engine {
                     .pending
                     .iter()
                     .any(|pending| pending.address == key);
-            if *counts && access.kind == Kind::Rmw {
+            let counts = *counts && access.kind == Kind::Rmw;
+            if !counts && let Some(all) = lanes.view(me.lane).fenced.observing(&fences) {
+                lanes.update(1 << me.lane, |view, _| view.fenced.observe(&all));
+            }
+            if counts {
                 changed = seen.is_some();
                 let acquired = acquires.then_some(scope);
                 lanes.update(1 << me.lane, |view, _| {
-                    view.count(access.site, seen.as_ref(), acquired);
+                    view.count(access.site, seen.clone(), fences.clone(), acquired);
                 });
             } else if earlier
                 || seen
@@ -298,6 +306,7 @@ impl Engine {
                 scope,
                 operation: times.as_ref(),
                 fences: &view.fences,
+                fenced: &view.fenced,
                 acquired: view.acquired,
             };
             log.strong_write(shape, &write, access.kind != Kind::Store);

@@ -7,9 +7,10 @@ use hashbrown::HashMap;
 
 use super::clock::{Sparse, Time, Times};
 use super::cta::Cta;
+use super::fenced::Fenced;
 use super::lanes::Lanes;
 use super::mbarrier::Published;
-use super::place::{Thread, Warp};
+use super::place::{Shape, Thread, Warp};
 use super::{Engine, each};
 
 /// Who has arrived at a barrier of a CTA.
@@ -19,6 +20,8 @@ pub(crate) struct Arrivals {
     waiting: Vec<(u32, u32)>,
     /// Lanes that have gone on, by warp, with what they knew when they arrived.
     passed: Vec<(u32, u32, Times)>,
+    /// And of fences.
+    fenced: Fenced,
     /// The barrier waits for a number of threads, and not for whoever is left of the CTA.
     counted: bool,
 }
@@ -38,6 +41,7 @@ pub struct Arrival {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cluster {
     phases: HashMap<u64, Published>,
+    fenced: HashMap<u64, Fenced>,
 }
 
 impl Engine {
@@ -62,7 +66,12 @@ impl Engine {
             passed.push((warp.warp, mask, view.times.clone()));
             view.times.own += 1;
         });
-        cta.barriers.entry(id).or_default().passed.extend(passed);
+        let mut fenced = Fenced::default();
+        let existing = self.shape.lanes(warp.warp);
+        arrive(&mut fenced, cta.lanes(warp.warp), warp, lanes, existing);
+        let arrivals = cta.barriers.entry(id).or_default();
+        arrivals.passed.extend(passed);
+        arrivals.fenced.wait(&fenced);
         self.classify(warp);
     }
 
@@ -86,10 +95,11 @@ impl Engine {
                 shape.lanes(warp) & !(there | exited) == 0
             });
         if everyone {
-            state.synchronise_all(cta, now);
+            state.synchronise_all(cta, now, &shape);
             return;
         }
         let mut published = Sparse::default();
+        let mut fenced = arrivals.fenced;
         for (warp, lanes, times) in &arrivals.passed {
             // Their own time went up when they arrived.
             let whole = *lanes & shape.lanes(*warp) == shape.lanes(*warp);
@@ -106,16 +116,13 @@ impl Engine {
         for &(warp, lanes) in &waiting {
             let of = Warp { cta, warp };
             state.lanes(warp).raise(lanes, now);
-            publish(
-                &mut published,
-                state.lanes(warp),
-                of,
-                lanes,
-                shape.lanes(warp),
-            );
+            let (clocks, existing) = (state.lanes(warp), shape.lanes(warp));
+            publish(&mut published, clocks, of, lanes, existing);
+            arrive(&mut fenced, clocks, of, lanes, existing);
         }
         for &(warp, lanes) in &waiting {
             state.lanes(warp).update(lanes, |view, _| {
+                view.fenced.clone_from(&fenced);
                 view.times.rest.join(&published);
                 view.times.own += 1;
             });
@@ -135,6 +142,8 @@ impl Engine {
         };
         let clocks = cta.lanes(warp.warp);
         clocks.raise(lanes, self.now);
+        let mut fenced = Fenced::default();
+        arrive(&mut fenced, clocks, warp, lanes, existing);
         if existing & !lanes == 0 {
             let mut joined = Times::default();
             for (mask, view) in clocks.groups() {
@@ -147,11 +156,15 @@ impl Engine {
             }
             joined.warp = joined.own;
             joined.own += 1;
-            clocks.update(lanes, |view, _| view.times = joined.clone());
+            clocks.update(lanes, |view, _| {
+                view.times.clone_from(&joined);
+                view.fenced.clone_from(&fenced);
+            });
         } else {
             let mut published = Sparse::default();
             publish(&mut published, clocks, warp, lanes, existing);
             clocks.update(lanes, |view, _| {
+                view.fenced.clone_from(&fenced);
                 view.times.rest.join(&published);
                 view.times.own += 1;
             });
@@ -188,10 +201,13 @@ impl Engine {
         } else {
             clocks.raise(lanes, self.now);
             publish(&mut published.wide, clocks, warp, lanes, existing);
+            let fenced = cluster.fenced.entry(phase).or_default();
+            arrive(fenced, clocks, warp, lanes, existing);
             clocks.update(lanes, |view, _| view.times.own += 1);
         }
         // Nobody waits for a phase before the last one any more.
         cluster.phases.retain(|&of, _| of + 2 > phase);
+        cluster.fenced.retain(|&of, _| of + 2 > phase);
         self.classify(warp);
     }
 
@@ -200,12 +216,16 @@ impl Engine {
         self.stats.synchronisations += 1;
         self.enter(warp);
         let cluster = self.shape.cluster_of(warp.cta);
-        let cluster = self.clusters.get(&cluster);
-        if let Some(published) = cluster.and_then(|cluster| cluster.phases.get(&phase))
+        if let Some(cluster) = self.clusters.get(&cluster)
+            && let Some(published) = cluster.phases.get(&phase)
             && let Some(cta) = self.ctas.get_mut(&warp.cta)
         {
             let near = published.of_cta.get(&warp.cta);
+            let fenced = cluster.fenced.get(&phase);
             cta.lanes(warp.warp).update(lanes, |view, _| {
+                fenced
+                    .into_iter()
+                    .for_each(|fenced| view.fenced.wait(fenced));
                 view.times.rest.join(&published.wide);
                 near.into_iter().for_each(|near| view.times.rest.join(near));
             });
@@ -217,7 +237,7 @@ impl Engine {
 impl Cta {
     /// A barrier of the whole CTA: everyone knows everyone's time, which makes the clocks short
     /// again.
-    fn synchronise_all(&mut self, cta: u64, now: Time) {
+    fn synchronise_all(&mut self, cta: u64, now: Time, shape: &Shape) {
         let mut joined = self.base.times.clone();
         joined.own = joined.own.max(now);
         for lanes in self.all() {
@@ -226,12 +246,58 @@ impl Cta {
                 joined.rest.join(&view.times.rest);
             }
         }
+        let fenced = self.fenced(cta, shape);
         joined.rest.forget(cta);
         (joined.cta, joined.warp) = (joined.own, joined.own);
         joined.own += 1;
-        self.base.times = joined.clone();
+        self.base.times.clone_from(&joined);
+        self.base.fenced.clone_from(&fenced);
         for lanes in self.all() {
-            lanes.update(u32::MAX, |view, _| view.times = joined.clone());
+            lanes.update(u32::MAX, |view, _| {
+                view.times.clone_from(&joined);
+                view.fenced.clone_from(&fenced);
+            });
+        }
+    }
+
+    /// What all threads of the CTA together know of fences.
+    fn fenced(&self, cta: u64, shape: &Shape) -> Fenced {
+        let mut fenced = self.base.fenced.clone();
+        let warps = (0..shape.warps()).map(|warp| (warp, self.known(warp)));
+        // Where all have executed one at one time of theirs, that is said once.
+        let mut times = warps.clone().map(|(warp, lanes)| {
+            let groups = lanes.into_iter().flat_map(Lanes::groups);
+            let mut here = groups.filter(|(mask, _)| mask & shape.lanes(warp) != 0);
+            let time = here.next().and_then(|(_, view)| view.fenced.time());
+            time.filter(|&time| here.all(|(_, view)| view.fenced.time() == Some(time)))
+        });
+        let time = times.next().flatten();
+        if let Some(time) = time
+            && times.all(|of| of == Some(time))
+        {
+            fenced.raise_cta(cta, time);
+        }
+        for (warp, lanes) in warps {
+            if let Some(lanes) = lanes {
+                arrive(
+                    &mut fenced,
+                    lanes,
+                    Warp { cta, warp },
+                    u32::MAX,
+                    shape.lanes(warp),
+                );
+            }
+        }
+        fenced
+    }
+}
+
+/// Adds what lanes of a warp know of fences to `into`.
+fn arrive(into: &mut Fenced, clocks: &Lanes, of: Warp, lanes: u32, existing: u32) {
+    for (mask, view) in clocks.groups().filter(|(_, view)| !view.fenced.is_empty()) {
+        let mask = mask & lanes & existing;
+        if mask != 0 {
+            view.fenced.arrive(into, of, mask, mask == existing);
         }
     }
 }

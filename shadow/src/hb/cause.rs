@@ -7,7 +7,7 @@ use events::Scope;
 use super::clock::Time;
 use super::cta::Heard;
 use super::history::WORD;
-use super::place::{Epoch, Party, Thread};
+use super::place::{Epoch, Id, Party, Thread};
 use super::{Engine, Place, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
@@ -58,6 +58,15 @@ impl Engine {
     /// comes near.
     pub fn cause(&self, race: &Race) -> Option<Cause> {
         self.close(race).map(|of| of.cause)
+    }
+
+    /// True when the earlier access of a race that was found just now is a copy, and nothing orders the later one behind
+    /// its issue either. Not of copies that end with an mbarrier.
+    pub fn precedes_issue(&self, race: &Race) -> bool {
+        let lane = 1 << race.earlier.thread.lane;
+        race.rule == Rule::Asynchronous
+            && !Id::of(race.by).makes_copies()
+            && self.unordered(race.later.thread, race.by, lane, race.time) != 0
     }
 
     /// The flag or counter that comes nearest to ordering them, in the same way.
@@ -135,16 +144,15 @@ impl Engine {
             thread: them,
             time: race.time,
         };
-        let mut readers: Vec<(Thread, Heard)> = cta
-            .heard
-            .iter()
+        let mut all: Vec<(Thread, Heard)> = { cta.heard.iter() }
             .map(|(&(warp, lane), &heard)| {
                 let cta = me.cta;
                 (Thread { cta, warp, lane }, heard)
             })
-            .filter(|(reader, heard)| times.get(me, *reader) >= heard.at)
             .collect();
-        readers.sort_by_key(|(reader, _)| (reader.warp, reader.lane));
+        all.sort_by_key(|(reader, _)| (reader.warp, reader.lane));
+        let ahead = |(reader, heard): &(Thread, Heard)| times.get(me, *reader) >= heard.at;
+        let readers: Vec<(Thread, Heard)> = all.iter().copied().filter(ahead).collect();
         for &(reader, heard) in &readers {
             let place = Some(Place::of(heard.key));
             let pending = &view(reader.warp, reader.lane).pending;
@@ -160,18 +168,15 @@ impl Engine {
                 }
             }
         }
-        let near = readers
-            .iter()
-            .filter(|(_, heard)| heard.writer.thread.cta == them.cta);
-        let stores = near.filter_map(|&(reader, heard)| {
+        let stored = |&(reader, heard): &(Thread, Heard)| {
             let store = self.strong_stores.get(&heard.key)?;
             let Epoch { thread, time } = store.writer;
             let same = thread == heard.writer.thread && time == heard.writer.time;
-            same.then_some((reader, heard, store))
-        });
+            (same && thread.cta == them.cta).then_some((reader, heard, store))
+        };
         // One that says that the access was made, before one that says that it was to come.
         let mut early = None;
-        for (reader, heard, store) in stores {
+        for (reader, heard, store) in readers.iter().filter_map(stored) {
             let nearest = |cause| Nearest {
                 cause,
                 place: Some(Place::of(heard.key)),
@@ -185,7 +190,22 @@ impl Engine {
                 early.get_or_insert_with(|| nearest(Cause::Early));
             }
         }
-        early
+        if early.is_some() || !matches!(race.place, Place::Global(_)) {
+            return early;
+        }
+        all.iter()
+            .filter_map(stored)
+            .find_map(|(reader, heard, store)| {
+                let before = !store.knew(them, race.time);
+                let after = times.get(me, reader) < heard.at;
+                let early = race.time > heard.writer.time;
+                (!(before && early) && (before || after)).then(|| Nearest {
+                    cause: Cause::NoBarrier { before, after },
+                    place: Some(Place::of(heard.key)),
+                    writer: heard.writer.thread,
+                    reader,
+                })
+            })
     }
 
     /// Why a release that a thread has observed does not order it.
@@ -240,8 +260,11 @@ fn writer(race: &Race, cause: Cause) -> Thread {
         | Cause::NarrowArrival { by, .. }
         | Cause::NarrowWait { by, .. }
         | Cause::NoAcquire { by } => by,
-        Cause::NoRelease | Cause::Early | Cause::NoWait | Cause::NoArrival | Cause::Version(_) => {
-            race.earlier.thread
-        }
+        Cause::NoRelease
+        | Cause::Early
+        | Cause::NoBarrier { .. }
+        | Cause::NoWait
+        | Cause::NoArrival
+        | Cause::Version(_) => race.earlier.thread,
     }
 }

@@ -9,8 +9,8 @@
 
 use events::Scope;
 
-use super::clock::Time;
-use super::fence::acquire;
+use super::clock::{Sparse, Time};
+use super::fence::{FenceKind, acquire};
 use super::lanes::View;
 use super::place::{Party, Warp};
 use super::release::Pending;
@@ -20,28 +20,44 @@ use super::{Engine, each};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     site: u32,
-    seen: Pending,
+    seen: Option<Pending>,
+    /// What the writes that it has observed carry of `fence.sc`s.
+    fences: Sparse,
     /// The thread's own time then.
     time: Time,
     /// The widest acquire since.
     acquired: Option<Scope>,
+    /// The widest `fence.sc` since.
+    fenced: Option<Scope>,
 }
 
 impl View {
     /// An atomic that counts has observed something, and acquires in a scope if it does.
-    pub(crate) fn count(&mut self, site: u32, seen: Option<&Pending>, acquired: Option<Scope>) {
-        self.counted = seen.map(|seen| Counted {
+    pub(crate) fn count(
+        &mut self,
+        site: u32,
+        seen: Option<Pending>,
+        fences: Sparse,
+        acquired: Option<Scope>,
+    ) {
+        let any = seen.is_some() || !fences.is_empty();
+        self.counted = any.then_some(Counted {
             site,
-            seen: seen.clone(),
+            seen,
+            fences,
             time: self.times.own,
             acquired,
+            fenced: None,
         });
     }
 
     /// A fence acquires what has been observed.
-    pub(crate) fn fence_counted(&mut self, scope: Scope) {
+    pub(crate) fn fence_counted(&mut self, kind: FenceKind, scope: Scope) {
         if let Some(counted) = &mut self.counted {
             counted.acquired = counted.acquired.max(Some(scope));
+            if kind == FenceKind::ScForced {
+                counted.fenced = counted.fenced.max(Some(scope));
+            }
         }
     }
 }
@@ -78,15 +94,22 @@ impl Engine {
                 let Some(counted) = view.counted.take_if(|of| of.site == site) else {
                     return;
                 };
-                let log = counted.seen.mark.log;
-                view.pending.retain(|old| old.mark.log != log);
-                view.pending.push(counted.seen);
-                let Some(scope) = counted.acquired else {
+                view.fenced.observe(&counted.fences);
+                if let Some(scope) = counted.fenced {
+                    view.fenced.order(&mut view.times, scope);
+                }
+                if let Some(seen) = counted.seen {
+                    let log = seen.mark.log;
+                    view.pending.retain(|old| old.mark.log != log);
+                    view.pending.push(seen);
+                    if let Some(scope) = counted.acquired {
+                        let me = Party { thread: me, scope };
+                        acquire(shape, releases, me, view, |seen| seen.mark.log == log);
+                    }
+                }
+                if counted.acquired.is_none() {
                     return;
-                };
-                acquire(shape, releases, Party { thread: me, scope }, view, |seen| {
-                    seen.mark.log == log
-                });
+                }
                 // A fence behind the atomic has published that as well.
                 for fence in &mut view.fences {
                     if fence.times.own >= counted.time {

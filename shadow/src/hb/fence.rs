@@ -12,8 +12,10 @@ use super::{Engine, each};
 /// Ordering of a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FenceKind {
-    /// `fence.sc`
+    /// `fence.sc`, which comes after the earlier ones of the run
     Sc,
+    /// `fence.sc`, which comes after those alone that no run could put behind it: see [`super::fenced`]
+    ScForced,
     /// `fence.acq_rel`
     AcqRel,
     /// `fence.acquire`
@@ -29,6 +31,14 @@ impl FenceKind {
 
     pub(crate) fn releases(self) -> bool {
         self != Self::Acquire
+    }
+
+    /// Without the order of this run.
+    pub(crate) fn forced(self) -> Self {
+        match self {
+            Self::Sc => Self::ScForced,
+            other => other,
+        }
     }
 }
 
@@ -65,7 +75,7 @@ impl Engine {
                 });
             }
             if mine.groups().any(|(_, view)| view.counted.is_some()) {
-                mine.update(lanes, |view, _| view.fence_counted(scope));
+                mine.update(lanes, |view, _| view.fence_counted(kind, scope));
             }
             if mine.groups().any(|(_, view)| !view.waited.is_empty()) {
                 mine.update(lanes, |view, _| {
@@ -104,7 +114,12 @@ impl Engine {
                 self.sc_cta.insert(warp.cta, published);
             }
         }
+        let forced = kind == FenceKind::ScForced;
         mine.update(lanes, |view, _| {
+            if forced {
+                view.fenced.order(&mut view.times, scope);
+                view.fenced.fence(&view.times, scope);
+            }
             if kind != FenceKind::Acquire {
                 view.fences.retain(|fence| fence.scope > scope);
                 view.fences.push(Fence {

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::clock::{Time, Times};
 use super::counted::Counted;
 use super::each;
+use super::fenced::Fenced;
 use super::log::LogId;
 use super::mbarrier::Waited;
 use super::release::{Fence, Pending};
@@ -37,6 +38,7 @@ pub(crate) struct View {
     pub(crate) fences: Vec<Fence>,
     /// What its last atomic that counts has observed, and it may not have acquired.
     pub(crate) counted: Option<Counted>,
+    pub(crate) fenced: Fenced,
 }
 
 /// The views of the lanes of a warp. The masks of the groups are disjoint and cover 32 lanes.

@@ -25,6 +25,7 @@ mod cta;
 mod earlier;
 mod entry;
 mod fence;
+mod fenced;
 mod generations;
 mod guarded;
 mod history;

@@ -12,7 +12,8 @@ use events::Scope;
 
 use hashbrown::HashMap;
 
-use super::clock::Times;
+use super::clock::{Sparse, Times};
+use super::fenced::Fenced;
 use super::log::{Log, LogId, Mark, Release};
 use super::place::{Epoch, Id, Party, Shape, Thread};
 
@@ -34,6 +35,14 @@ pub(crate) struct Pending {
     pub(crate) tried: Option<Scope>,
 }
 
+/// What a strong read observes of what precedes the write.
+#[derive(Default)]
+pub(crate) struct Observation {
+    pub(crate) pending: Option<Pending>,
+    /// What the write carries of `fence.sc`s; see [`Fenced`].
+    pub(crate) fences: Sparse,
+}
+
 /// The last strong write to a location.
 #[derive(Clone, Debug)]
 struct Location {
@@ -42,6 +51,8 @@ struct Location {
     /// None when something else was written there since.
     writer: Option<Party>,
     log: Log,
+    /// What the writes that the last one continues carry of `fence.sc`s.
+    fenced: Sparse,
     /// Last release operation of each thread on the location whose write is no longer observed.
     dormant: HashMap<Thread, Release>,
 }
@@ -71,6 +82,7 @@ pub(crate) struct Write<'a> {
     pub(crate) operation: Option<&'a Times>,
     /// The release fences before it.
     pub(crate) fences: &'a [Fence],
+    pub(crate) fenced: &'a Fenced,
     /// What its thread has acquired last.
     pub(crate) acquired: Option<(LogId, u32)>,
 }
@@ -103,18 +115,21 @@ impl Releases {
         reader: Party,
         address: u64,
         bytes: u32,
-    ) -> Option<Pending> {
+    ) -> Option<Observation> {
         let line = self.lines.get_mut(&(address / LINE))?;
         let mut locations = line.iter_mut();
         let location = locations.find(|of| of.address == address && of.bytes == bytes)?;
         let writer = location.writer?;
-        let strong = writer.thread == reader.thread || shape.mutual(writer, reader);
-        let mark = location.log.mark().filter(|_| strong)?;
-        Some(Pending {
+        if writer.thread != reader.thread && !shape.mutual(writer, reader) {
+            return None;
+        }
+        let pending = location.log.mark().map(|mark| Pending {
             address,
             mark,
             tried: None,
-        })
+        });
+        let fences = location.fenced.clone();
+        Some(Observation { pending, fences })
     }
 
     /// A weak write: nothing can be observed any more in what it overlaps.
@@ -146,7 +161,8 @@ impl Releases {
             thread: write.thread,
             scope: write.scope,
         };
-        let releases = write.operation.is_some() || !write.fences.is_empty();
+        let releases =
+            write.operation.is_some() || !write.fences.is_empty() || !write.fenced.is_empty();
         if rmw && !releases && self.pass_on(shape, writer, write) {
             return;
         }
@@ -165,10 +181,14 @@ impl Releases {
             bytes: write.bytes,
             writer: None,
             log: Log::new(&mut self.logs, self.least),
+            fenced: Sparse::default(),
             dormant: HashMap::new(),
         });
-        if !continues && let Some(old) = location.put_to_sleep(&mut self.logs, self.least) {
-            self.keep(old);
+        if !continues {
+            location.fenced = Sparse::default();
+            if let Some(old) = location.put_to_sleep(&mut self.logs, self.least) {
+                self.keep(old);
+            }
         }
         location.writer = Some(writer);
         location.append(write);
@@ -272,6 +292,7 @@ impl Location {
     }
 
     fn append(&mut self, write: &Write<'_>) {
+        write.fenced.write(write.thread, &mut self.fenced);
         // A thread writes again where it has released before.
         if let Some(mut release) = self.dormant.remove(&write.thread)
             && !(write.operation.is_some() && write.scope >= release.scope)

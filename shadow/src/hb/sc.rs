@@ -2,9 +2,9 @@
 //!
 //! PTX puts the `fence.sc`s of a run into one order, and each comes after those before it whose scopes
 //! include each other. Which comes first is the run's doing: another run may turn them around, and
-//! with them all that nothing else orders. So the [`Engine`] that looks for races is told of them as
-//! `fence.acq_rel`, and clocks beside it, which know no accesses but strong ones, take the order too:
-//! a race that they have in order is none in this run.
+//! with them all that nothing else orders. So the [`Engine`] that looks for races is told of
+//! [`FenceKind::ScForced`], and clocks beside it, which know no accesses but strong ones, take the order of
+//! the run: a race that they have in order is none in this run.
 //!
 //! So it is with atomics that count threads, of which the engine takes no order ([`Engine::counts`]).
 //!
@@ -56,10 +56,7 @@ impl FenceOrder {
             self.clocks.get_or_insert_with(|| main.without_memory());
         }
         self.tell(|clocks| clocks.fence(warp, lanes, kind, scope));
-        match kind {
-            FenceKind::Sc => FenceKind::AcqRel,
-            other => other,
-        }
+        kind.forced()
     }
 
     /// Lanes access memory.
@@ -161,7 +158,7 @@ impl Engine {
 
     /// The lanes of a warp that have done something, at a time of theirs, that a thread does not
     /// come after.
-    fn unordered(&self, me: Thread, of: Warp, lanes: u32, time: Time) -> u32 {
+    pub(crate) fn unordered(&self, me: Thread, of: Warp, lanes: u32, time: Time) -> u32 {
         let Some(cta) = self.ctas.get(&me.cta) else {
             return lanes;
         };

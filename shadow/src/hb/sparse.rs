@@ -551,6 +551,18 @@ impl Sparse {
         }
     }
 
+    /// The two together, where this one does not know all of `other`.
+    pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
+        let mut all = self.clone();
+        all.join(other);
+        let same = match (&self.0, &all.0) {
+            (Some(mine), Some(all)) => Arc::ptr_eq(mine, all),
+            (None, None) => true,
+            _ => false,
+        };
+        (!same).then_some(all)
+    }
+
     /// Forgets a CTA, of which its owner keeps track otherwise.
     pub(crate) fn forget(&mut self, cta: u64) {
         if self.of(cta).is_some_and(|times| !times.is_empty()) {

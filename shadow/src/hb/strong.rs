@@ -8,7 +8,7 @@
 //! The order is kept by clocks of its own, which differ from the [`Engine`]'s in three ways, so that
 //! the answer does not depend on who came first:
 //! 1. who observes a release has acquired it, unless a fence of too narrow a scope says otherwise;
-//! 2. `fence.sc`s are in no order among themselves;
+//! 2. of the order of `fence.sc`s there is only what is forced (`fenced.rs`);
 //! 3. accesses under one lock are ordered if both critical sections have their fences, whichever
 //!    came first, and only then.
 //!
@@ -160,10 +160,7 @@ impl Strong {
 
     /// Lanes execute a fence.
     pub fn fence(&mut self, warp: Warp, lanes: u32, kind: FenceKind, scope: Scope) {
-        let kind = match kind {
-            FenceKind::Sc => FenceKind::AcqRel,
-            other => other,
-        };
+        let kind = kind.forced();
         if let Some(versions) = &mut self.versions {
             each(lanes).for_each(|lane| versions.fence(warp.lane(lane), scope, kind));
         }

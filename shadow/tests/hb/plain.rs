@@ -1,6 +1,6 @@
 //! Happens-before with one number per pair of threads and every event that ever happened.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Scope, Strength, Thread, Warp};
 
@@ -39,6 +39,8 @@ struct Done {
     access: Access,
     address: u64,
     heads: Vec<Head>,
+    /// What its thread had met by barriers.
+    near: Vec<u32>,
     /// The writes that come before it in observation order; they come before whatever it comes
     /// before.
     pub(crate) observed: Vec<usize>,
@@ -52,6 +54,10 @@ pub(crate) struct Judge {
     /// What strong reads of each thread have observed: address and heads.
     pub(crate) observed: Vec<Vec<(u64, Vec<Head>)>>,
     sc: Vec<Head>,
+    /// What comes before a thread by program order and barriers alone.
+    near: Vec<Vec<u32>>,
+    /// The `fence.sc`s that are in no order of the run.
+    forced: Vec<Head>,
     pub(crate) exited: Vec<bool>,
     /// By write: the threads whose loads have observed it, and when.
     seen: HashMap<usize, Vec<(usize, u32)>>,
@@ -118,6 +124,8 @@ impl Judge {
             released: vec![Vec::new(); THREADS],
             observed: vec![Vec::new(); THREADS],
             sc: Vec::new(),
+            near: vec![vec![0; THREADS]; THREADS],
+            forced: Vec::new(),
             exited: vec![false; THREADS],
             seen: HashMap::new(),
             arrivals: Default::default(),
@@ -126,7 +134,7 @@ impl Judge {
 
     /// Words of the access that race with an earlier access.
     pub(crate) fn access(&mut self, me: usize, access: &Access, address: u64) -> Vec<u64> {
-        self.clocks[me][me] += 1;
+        self.tick(me);
         let mut racy: Vec<u64> = Vec::new();
         let end = address + u64::from(access.bytes);
         for (number, old) in self.done.iter().enumerate() {
@@ -179,8 +187,32 @@ impl Judge {
             access: *access,
             address,
             heads,
+            near: self.near[me].clone(),
         });
         racy
+    }
+
+    /// Something happens that others may come to know of.
+    fn tick(&mut self, me: usize) {
+        self.clocks[me][me] += 1;
+        self.near[me][me] = self.clocks[me][me];
+    }
+
+    /// The clocks of the `fence.sc`s that one of a thread must come after: somebody whom it comes after by barriers
+    /// has observed a write of somebody who comes after them by barriers.
+    fn before_fence(&self, me: usize) -> Vec<Vec<u32>> {
+        let near = &self.near[me];
+        let reads = self.done.iter().filter(|read| {
+            matches!(read.access.kind, Kind::Load | Kind::Rmw) && read.time <= near[read.thread]
+        });
+        let writes: BTreeSet<usize> = reads.flat_map(|read| read.observed.clone()).collect();
+        let seen = |fence: &&Head| {
+            let time = fence.clock[fence.thread];
+            let mut writes = writes.iter();
+            writes.any(|&write| self.done[write].near[fence.thread] >= time)
+        };
+        let fences = self.forced.iter().filter(seen);
+        fences.map(|fence| fence.clock.clone()).collect()
     }
 
     /// The write that the access observes, if it is morally strong with it.
@@ -260,7 +292,7 @@ impl Judge {
 
     pub(crate) fn fence(&mut self, lanes: &[usize], kind: FenceKind, scope: Scope) {
         for &me in lanes {
-            self.clocks[me][me] += 1;
+            self.tick(me);
             if kind != FenceKind::Release {
                 for (_, heads) in self.observed[me].clone() {
                     self.learn(me, scope, &heads);
@@ -269,6 +301,11 @@ impl Judge {
             if kind == FenceKind::Sc {
                 let sc = self.sc.clone();
                 self.learn(me, scope, &sc);
+            }
+            if kind == FenceKind::ScForced && scope >= Scope::Gpu {
+                for clock in self.before_fence(me) {
+                    join(&mut self.clocks[me], &clock);
+                }
             }
         }
         for &me in lanes {
@@ -281,6 +318,9 @@ impl Judge {
             if kind == FenceKind::Sc {
                 self.sc.push(head.clone());
             }
+            if kind == FenceKind::ScForced && scope >= Scope::Gpu {
+                self.forced.push(head.clone());
+            }
             if kind != FenceKind::Acquire {
                 self.released[me].push(head);
             }
@@ -291,7 +331,7 @@ impl Judge {
     /// scope includes may be in its CTA, or anywhere in its cluster.
     pub(crate) fn arrive(&mut self, me: usize, order: Order) -> Vec<Head> {
         let Order::Relaxed(scope) = order else {
-            self.clocks[me][me] += 1;
+            self.tick(me);
             return vec![Head {
                 thread: me,
                 scope: order.scope().expect("a release has one"),
@@ -311,11 +351,25 @@ impl Judge {
 
     /// All of `from` is ordered before all of `to`.
     pub(crate) fn barrier(&mut self, from: &[usize], to: &[usize]) {
-        let mut all = vec![0; THREADS];
+        let (mut all, mut near) = (vec![0; THREADS], vec![0; THREADS]);
         for &thread in from {
-            self.clocks[thread][thread] += 1;
+            self.tick(thread);
             join(&mut all, &self.clocks[thread]);
+            join(&mut near, &self.near[thread]);
         }
-        to.iter().for_each(|&me| join(&mut self.clocks[me], &all));
+        for &me in to {
+            join(&mut self.clocks[me], &all);
+            join(&mut self.near[me], &near);
+        }
+    }
+
+    /// What a thread has met by barriers, for those who wait for it.
+    pub(crate) fn near(&self, me: usize) -> Vec<u32> {
+        self.near[me].clone()
+    }
+
+    /// A thread has waited for others, at a barrier that is no other thread's.
+    pub(crate) fn meet(&mut self, me: usize, near: &[Vec<u32>]) {
+        near.iter().for_each(|near| join(&mut self.near[me], near));
     }
 }

@@ -40,6 +40,9 @@ pub struct Repair {
     /// copy, but not for it, because its group is not committed, the line of that wait.
     #[serde(default)]
     pub waits: Vec<u32>,
+    /// The earlier access comes behind the later one in a loop, and every way to that one has a barrier of the block.
+    #[serde(default)]
+    pub next_round: bool,
 }
 
 /// A barrier on one of several ways.

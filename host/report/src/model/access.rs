@@ -87,6 +87,9 @@ pub struct HeldLock {
     pub entry: Option<Scope>,
     /// What gave it back, as `file:line`, if that came before the race.
     pub released: Option<String>,
+    /// That is a plain store, which releases nothing and races with whoever takes the lock. Only help needs it.
+    #[serde(skip)]
+    pub(crate) plain: bool,
     /// Scope of the release before giving it back, if there is one.
     pub exit: Option<Scope>,
 }

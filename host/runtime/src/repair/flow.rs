@@ -166,6 +166,12 @@ impl<'a> Flow<'a> {
         })
     }
 
+    /// Whether only the way from the later of two statements to the earlier one has no barrier of the block.
+    pub(super) fn next_round(&self, [earlier, later]: [usize; 2]) -> bool {
+        let open = |way| self.reaches(way, &[], Order::Block);
+        open([later, earlier]) && !open([earlier, later])
+    }
+
     /// Whether no acquire of device scope, or within a block of any scope, stands between the read of a flag at a line and
     /// a later statement.
     pub(super) fn unacquired(&self, line: u32, to: usize, level: Level) -> bool {

@@ -43,15 +43,26 @@ pub(super) enum Under {
     /// Every strong read acquires what it observes, in its own scope.
     Scoped,
     /// Of unordered strong conflicts: a thread has acquired the releases that it has observed, unless it
-    /// has tried to by a fence or an acquire of too narrow a scope, and `fence.sc`s are in no order.
+    /// has tried to by a fence or an acquire of too narrow a scope, and of the order of `fence.sc`s there is only
+    /// what no run could turn around.
     Strong,
     /// The same, where taking a lock acquires nothing.
     Unlocked,
+    /// Program order and barriers alone.
+    Barriers,
 }
 
 impl Under {
     /// Those that a memory model asks for.
     fn of(model: Model) -> &'static [Self] {
+        match model {
+            Model::Ptx => &[Self::Ptx],
+            Model::Scoped => &[Self::Scoped, Self::Strong, Self::Unlocked, Self::Barriers],
+        }
+    }
+
+    /// Those of them in which an acquire orders.
+    fn acquiring(model: Model) -> &'static [Self] {
         match model {
             Model::Ptx => &[Self::Ptx],
             Model::Scoped => &[Self::Scoped, Self::Strong, Self::Unlocked],
@@ -74,7 +85,7 @@ pub(super) struct Run {
     pub(super) model: Model,
     pub(super) nodes: Vec<Node>,
     /// By [`Under`]; nothing in those that the model does not ask for.
-    bases: [Base; 4],
+    bases: [Base; 5],
     /// What the scoped model says of strong accesses.
     pub(super) scalars: Scalars,
     /// Strong writes that precede a strong read or an atomic in observation order.
@@ -274,7 +285,7 @@ impl Run {
                         matches!(self.nodes[earlier].what, What::Access(of, from) if same(&of, from))
                     });
                     let reads: Vec<usize> = earlier.chain([node]).collect();
-                    self.acquire(launch, &reads, me, Under::of(self.model));
+                    self.acquire(launch, &reads, me, Under::acquiring(self.model));
                     self.try_to_acquire(thread, Some(at));
                 }
             }
@@ -377,7 +388,7 @@ impl Run {
             self.imply(thread, &LENIENT);
         } else {
             let mine = self.strong.get(&thread).cloned().unwrap_or_default();
-            self.acquire(launch, &mine, by, Under::of(self.model));
+            self.acquire(launch, &mine, by, Under::acquiring(self.model));
             self.try_to_acquire(thread, None);
         }
         if kind != FenceKind::Acquire {
@@ -397,7 +408,41 @@ impl Run {
                     self.edge(other, Under::Scoped);
                 }
             }
+            if self.model == Model::Scoped && scope >= Scope::Gpu {
+                self.force(launch, node, first);
+            }
             self.sc.push(node);
+        }
+    }
+
+    /// A `fence.sc` comes after another where a thread whose accesses it comes after, by barriers, has observed a
+    /// write that comes after the other by barriers: turned around, they would put what has been
+    /// observed behind who has observed it.
+    fn force(&mut self, launch: &Launch<'_>, node: usize, first: usize) {
+        let met = &self.bases[Under::Barriers as usize].before;
+        let returns = |what| match what {
+            What::Access(access, _) => access.kind != shadow::hb::Kind::Reduction,
+            _ => false,
+        };
+        let mut edges = Vec::new();
+        for (&read, writes) in &self.observed {
+            let Node { what, line, .. } = self.nodes[read];
+            if !met[node].has(read) || !returns(what) {
+                continue;
+            }
+            let takes = launch.takes.contains(&line);
+            for &fence in self.sc.iter().filter(|&&fence| fence < first) {
+                let wide = matches!(self.nodes[fence].what, What::Fence(_, of) if of >= Scope::Gpu);
+                if wide && writes.iter().any(|&write| met[write].has(fence)) {
+                    edges.push((fence, takes));
+                }
+            }
+        }
+        for (fence, takes) in edges {
+            self.edge(fence, Under::Strong);
+            if !takes {
+                self.edge(fence, Under::Unlocked);
+            }
         }
     }
 }
