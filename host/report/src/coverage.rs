@@ -258,7 +258,7 @@ pub(crate) fn coverage(report: &Report) -> String {
         ),
         (
             coverage.cells.ordered,
-            "conflicts assumed to be ordered by a release and an acquire",
+            "conflicts assumed to be ordered by a release and an acquire or by a barrier of some threads",
         ),
     ] {
         if count > 0 {

@@ -158,7 +158,7 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
         (
             coverage.cells.ordered,
             "conflict",
-            "assumed to be ordered by a release and an acquire",
+            "assumed to be ordered by a release and an acquire or by a barrier of some threads",
         ),
         (
             coverage.cells.overlapped,
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(
             asked(&coverage, true, None),
             "--strict: 5 granules evicted; --strict: 1 conflict undecided; \
-             --strict: 3 conflicts assumed to be ordered by a release and an acquire; \
+             --strict: 3 conflicts assumed to be ordered by a release and an acquire or by a barrier of some threads; \
              --strict: 2 launches shared cells with others running at the same time; \
              --strict: launches of different streams were not compared everywhere; \
              --strict: 4 pairs of conflicting launches assumed to be ordered by threads of the host"

@@ -218,6 +218,12 @@ pub trait Observer {
         let _ = (who, decides, on, from);
     }
 
+    /// The launch has ended without an error. `on` says what a byte of global memory depends on, where
+    /// [`Self::follows_values`].
+    fn ends(&mut self, on: &dyn Fn(u64) -> Sources) {
+        let _ = on;
+    }
+
     /// Lanes jump, from a `bra`.
     fn jump(&mut self, who: Executing) {
         let _ = who;
@@ -270,6 +276,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         requested(who: Executing, number: usize);
         misuse(who: Executing, misuse: Misuse, offset: u32);
         depends(who: Executing, decides: Decides, on: Sources, from: u32);
+        ends(on: &dyn Fn(u64) -> Sources);
         jump(who: Executing);
         exit(who: Executing);
     }

@@ -83,13 +83,76 @@ fn in_zsh(script: &str) -> String {
 
 /// Writes a manual page for the command and one for each subcommand into a folder.
 pub(crate) fn manual(folder: &Path) -> Result<u8, Stop> {
-    match clap_mangen::generate_to(whole(), folder) {
-        Ok(()) => Ok(0),
-        Err(error) => {
-            let text = format!("cannot write manual pages to {}: {error}", folder.display());
-            Err(Stop::new(INTERNAL, text))
-        }
+    let written = clap_mangen::generate_to(whole(), folder).and_then(|()| {
+        let path = folder.join("cudarun-check.1");
+        let page = std::fs::read_to_string(&path)?;
+        std::fs::write(path, in_man(&page))
+    });
+    written.map(|()| 0).map_err(|error| {
+        let text = format!("cannot write manual pages to {}: {error}", folder.display());
+        Stop::new(INTERNAL, text)
+    })
+}
+
+/// The page of the command with what the definition of its options does not have: the program that it runs, what it takes
+/// from the environment, and exit codes by number.
+fn in_man(page: &str) -> String {
+    const SYNOPSIS: &str = "\\fBcudarun\\-check\\fR [OPTIONS] PROGRAM [ARGUMENTS]...\n.br\n\\fBcudarun\\-check\\fR COMMAND [OPTIONS] ...";
+    let section = |text: &str, title: &str| {
+        let start = text.find(&format!(".SH {title}\n"))?;
+        let body = start + text[start..].find('\n')? + 1;
+        let end = text[body..].find(".SH ").map_or(text.len(), |at| body + at);
+        Some((start, body, end))
+    };
+    let mut page = page.to_owned();
+    if let Some((start, _, end)) = section(&page, "EXTRA") {
+        page.replace_range(start..end, &further());
     }
+    if let Some((_, body, end)) = section(&page, "SYNOPSIS") {
+        page.replace_range(body..end, &format!("{SYNOPSIS}\n"));
+    }
+    page
+}
+
+/// Sections on the environment and on exit codes, in the language of manual pages.
+fn further() -> String {
+    const ENVIRONMENT: [(&str, &str); 5] = [
+        (
+            "CUDARUN_CHECK_OPTIONS",
+            "Options, as on the command line and quoted as in a shell. The command line wins over them, and they over cudarun-check.toml.",
+        ),
+        ("NO_COLOR", "No colours, unless --color says otherwise."),
+        (
+            "COLUMNS",
+            "Width of the report, where the terminal does not tell.",
+        ),
+        (
+            "GITHUB_ACTIONS",
+            "Races are printed as annotations of GitHub too.",
+        ),
+        (
+            "GITHUB_STEP_SUMMARY",
+            "File that a summary in Markdown is added to, under GitHub Actions.",
+        ),
+    ];
+    let entry = |(name, text): (&str, &str)| {
+        let text = text.replace('-', "\\-").replace('\'', "\\*(Aq");
+        format!(".TP\n\\fB{name}\\fR\n{text}\n")
+    };
+    let environment: String = ENVIRONMENT.into_iter().map(entry).collect();
+    let help = Cli::command().get_after_help().map(ToString::to_string);
+    let help = help.unwrap_or_default();
+    let codes = help
+        .split_once("Exit codes: ")
+        .map_or("", |(_, codes)| codes);
+    let codes = codes.trim_end_matches('.').split("; ").map(|code| {
+        let number = code
+            .split_once(' ')
+            .filter(|(number, _)| number.parse::<u8>().is_ok());
+        entry(number.unwrap_or(("any other", code)))
+    });
+    let codes: String = codes.collect();
+    format!(".SH ENVIRONMENT\n{environment}.SH \"EXIT STATUS\"\n{codes}")
 }
 
 /// The command line with the options of `run` at its top, where they may stand without `run`, and without what is hidden.
@@ -214,5 +277,10 @@ mod tests {
             let page = std::fs::read_to_string(&path).unwrap();
             assert!(page.contains(".SH SYNOPSIS"), "{name}: {page}");
         }
+        let page = std::fs::read_to_string(folder.path().join("cudarun-check.1")).unwrap();
+        assert!(page.contains("PROGRAM [ARGUMENTS]"), "{page}");
+        assert!(page.contains("\\fB66\\fR\nraces found"), "{page}");
+        assert!(page.contains("\\fBCUDARUN_CHECK_OPTIONS\\fR"), "{page}");
+        assert!(!page.contains(".SH EXTRA"), "{page}");
     }
 }

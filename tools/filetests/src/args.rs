@@ -51,6 +51,20 @@ impl Image {
     }
 }
 
+impl Arg {
+    /// Bytes of its memory; none for scalars.
+    ///
+    /// # Errors
+    /// When the texels of an image have no size.
+    pub fn bytes(&self) -> Result<u64> {
+        Ok(match self {
+            Self::Scalar(_) => 0,
+            Self::Buffer(bytes) => bytes.len() as u64,
+            Self::Image(image) => image.size()? as u64,
+        })
+    }
+}
+
 /// Reads one `arg` value, in whose expressions `functions` may be called.
 pub fn parse(text: &str, functions: &Functions) -> Result<Arg> {
     let (ty, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));

@@ -90,13 +90,35 @@ pub fn judge(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>) 
     }
 }
 
+/// The launch of a case, and its arguments.
+///
+/// # Errors
+/// When the header does not say them.
+pub(crate) fn launch(case: &Case) -> Result<(Launch, Vec<Arg>)> {
+    if is_scalar(case) {
+        let Scalars {
+            launch, arguments, ..
+        } = scalars(case)?;
+        return Ok((launch, arguments));
+    }
+    let functions = case.functions()?;
+    let arguments = case.all("arg").iter();
+    let arguments = arguments.map(|arg| args::parse(arg, &functions));
+    Ok((Launch::of(case)?, arguments.collect::<Result<_>>()?))
+}
+
+/// Operands for one scalar instruction.
+struct Scalars {
+    rows: Vec<Vec<u64>>,
+    /// The type of what it gives.
+    result: String,
+    launch: Launch,
+    arguments: Vec<Arg>,
+}
+
 /// A template for one scalar instruction: `in` holds rows of 64-bit slots with the operands, `out`
 /// one slot per row.
-fn scalar(
-    case: &Case,
-    opcode: &str,
-    run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>,
-) -> Result<()> {
+fn scalars(case: &Case) -> Result<Scalars> {
     const BLOCK: u32 = 128;
     let operands = case
         .get("operands")
@@ -110,7 +132,7 @@ fn scalar(
         .flat_map(|v| v.to_le_bytes())
         .collect();
     let count = u32::try_from(rows.len())?;
-    let arguments = [
+    let arguments = vec![
         Arg::Buffer(input),
         Arg::Buffer(vec![0; rows.len() * 8]),
         Arg::Scalar(count.to_le_bytes().to_vec()),
@@ -123,6 +145,25 @@ fn scalar(
         shared: 0,
         cooperative: false,
     };
+    Ok(Scalars {
+        rows,
+        result,
+        launch,
+        arguments,
+    })
+}
+
+fn scalar(
+    case: &Case,
+    opcode: &str,
+    run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>,
+) -> Result<()> {
+    let Scalars {
+        rows,
+        result,
+        launch,
+        arguments,
+    } = scalars(case)?;
     let buffers = run(&launch, &arguments)?;
     buffers.error?;
     let width = bits(&result).with_context(|| format!("unknown result type `{result}`"))?;
@@ -151,11 +192,8 @@ fn named_types(case: &Case, text: &str) -> String {
 
 /// A whole kernel with literal arguments and expected buffers or an expected error.
 fn kernel(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>) -> Result<()> {
-    let functions = case.functions()?;
-    let arguments = case.all("arg").iter();
-    let arguments = arguments.map(|arg| args::parse(arg, &functions));
-    let arguments: Vec<Arg> = arguments.collect::<Result<_>>()?;
-    let outcome = run(&Launch::of(case)?, &arguments)?;
+    let (launch, arguments) = launch(case)?;
+    let outcome = run(&launch, &arguments)?;
     match (case.get("error"), &outcome.error) {
         (None, Ok(())) => {}
         (None, Err(error)) => bail!("{error}"),

@@ -26,6 +26,7 @@ pub mod gpu;
 pub mod header;
 pub mod inputs;
 pub mod instructions;
+pub mod interference;
 pub mod machine;
 pub mod mutate;
 pub mod race;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use ::events::Observer;
 use anyhow::{Context as _, Result, bail};
 use driver::Device as _;
 use ptx::Parsed;
@@ -16,7 +17,7 @@ use report::{self, Context, Report};
 use runtime::options::{Verify, Volatile};
 use runtime::{Checker, Code, FIRST_SITE, Mode, Model, Options, Prove, ShadowSize};
 use simt::texture::{ChannelFormat, Image, Sampler, Surface, Texture};
-use simt::{Device, DeviceConfig, LaunchError, Limits, Threads};
+use simt::{Device, DeviceConfig, LaunchError, Limits, Schedule, Threads};
 use simulated::{CheckedSim, Ready};
 
 use crate::args::{self, Arg, Texels};
@@ -31,6 +32,9 @@ const SHARED_CONTENT: [u32; 2] = [1, 0xdead_beef];
 
 /// A launch that takes longer hangs.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What waits for longer in a run without checks waits in vain.
+const INSTRUCTIONS: u64 = 1_000_000;
 
 /// How to launch a case.
 #[derive(Clone, Debug)]
@@ -200,6 +204,15 @@ pub fn ready(text: impl Into<Parsed>, checks: Option<Checks>) -> Ready {
     })
 }
 
+/// A launch that can be made.
+struct Prepared {
+    id: simt::ModuleId,
+    kernel: String,
+    request: simt::Launch,
+    /// Where the memory of the arguments is; 0 for scalars.
+    addresses: Vec<u64>,
+}
+
 /// A fresh device.
 pub struct Machine {
     sim: CheckedSim,
@@ -278,7 +291,57 @@ impl Machine {
         Ok(Report::build(&[log], context, &Sources::default()))
     }
 
+    /// Runs the launch without checks, under a schedule, for an observer that is told where the memory of the arguments
+    /// lies: first bytes, and how many. What the memory holds afterwards, if the launch succeeds.
+    pub(crate) fn observed<T: Observer>(
+        mut self,
+        ready: &Ready,
+        launch: &Launch,
+        arguments: &[Arg],
+        schedule: Schedule,
+        observer: impl FnOnce(Vec<(u64, u64)>) -> T,
+    ) -> Result<Option<(Vec<Vec<u8>>, T)>> {
+        let mut prepared = self.prepare(ready, launch, arguments)?;
+        prepared.request.schedule = schedule;
+        prepared.request.limits.max_warp_instructions = Some(INSTRUCTIONS);
+        let lengths = arguments
+            .iter()
+            .map(Arg::bytes)
+            .collect::<Result<Vec<_>>>()?;
+        let addresses = prepared.addresses.iter().copied();
+        let mut observer = observer(addresses.zip(lengths).collect());
+        let Prepared {
+            id,
+            kernel,
+            request,
+            addresses,
+        } = prepared;
+        let device = self.sim.device_mut();
+        let ended = device.launch_observed(id, &kernel, &request, &mut observer);
+        let contents = self.contents(arguments, &addresses)?;
+        Ok(ended.is_ok().then_some((contents, observer)))
+    }
+
     fn perform(&mut self, ready: &Ready, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
+        let Prepared {
+            id,
+            kernel,
+            request,
+            addresses,
+        } = self.prepare(ready, launch, arguments)?;
+        let mut error = self.sim.launch(id, &kernel, &request);
+        if let (Some(then), true) = (&launch.then, error.is_ok()) {
+            error = self.sim.launch(id, then, &request);
+        }
+        let contents = self.contents(arguments, &addresses)?;
+        let events = self.sim.checker().map_or(&[][..], Checker::events);
+        let kernels = std::iter::once(&kernel).chain(&launch.then);
+        let kernels: Vec<&str> = kernels.map(String::as_str).collect();
+        events::outcome(events, &kernels, contents, error.map(drop).map_err(failure))
+    }
+
+    /// Loads a text and puts the arguments into device memory.
+    fn prepare(&mut self, ready: &Ready, launch: &Launch, arguments: &[Arg]) -> Result<Prepared> {
         let kernel = launch.kernel(ready.module())?;
         let id = self.sim.load_ready(ready, "test")?;
         let (params, addresses) = self.arguments(id, &kernel, arguments)?;
@@ -290,25 +353,24 @@ impl Machine {
             timeout: Some(TIMEOUT),
             ..Limits::default()
         };
-        let mut error = self.sim.launch(id, &kernel, &request);
-        if let (Some(then), true) = (&launch.then, error.is_ok()) {
-            error = self.sim.launch(id, then, &request);
-        }
-        let contents = arguments.iter().zip(addresses).map(|(argument, address)| {
-            let length = match argument {
-                Arg::Scalar(_) => return Ok(Vec::new()),
-                Arg::Buffer(bytes) => bytes.len(),
-                Arg::Image(image) => image.size()?,
-            };
-            let mut bytes = vec![0; length];
-            self.sim.device().read(address, &mut bytes)?;
+        Ok(Prepared {
+            id,
+            kernel,
+            request,
+            addresses,
+        })
+    }
+
+    /// What the memory of arguments holds.
+    fn contents(&self, arguments: &[Arg], addresses: &[u64]) -> Result<Vec<Vec<u8>>> {
+        let contents = arguments.iter().zip(addresses).map(|(argument, &address)| {
+            let mut bytes = vec![0; argument.bytes()? as usize];
+            if !bytes.is_empty() {
+                self.sim.device().read(address, &mut bytes)?;
+            }
             Ok(bytes)
         });
-        let contents = contents.collect::<Result<_>>()?;
-        let events = self.sim.checker().map_or(&[][..], Checker::events);
-        let kernels = std::iter::once(&kernel).chain(&launch.then);
-        let kernels: Vec<&str> = kernels.map(String::as_str).collect();
-        events::outcome(events, &kernels, contents, error.map(drop).map_err(failure))
+        contents.collect()
     }
 
     /// Puts buffers into device memory and packs the parameters.
@@ -402,13 +464,9 @@ impl Machine {
 
 /// Where an image lies that is an earlier argument's memory.
 fn within(arguments: &[Arg], addresses: &[u64], image: &args::Image, other: usize) -> Result<u64> {
-    let length = match &arguments[other.min(arguments.len() - 1)] {
-        Arg::Scalar(_) => 0,
-        Arg::Buffer(bytes) => bytes.len(),
-        Arg::Image(image) => image.size()?,
-    };
+    let length = arguments[other.min(arguments.len() - 1)].bytes()?;
     match addresses.get(other) {
-        Some(&address) if length >= image.size()? => Ok(address),
+        Some(&address) if length >= image.size()? as u64 => Ok(address),
         Some(_) => bail!("argument {other} has no room for the image that is made of it"),
         None => bail!("an image is made of argument {other}, which is no earlier one"),
     }

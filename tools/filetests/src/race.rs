@@ -100,6 +100,14 @@ impl Oracle {
     }
 }
 
+/// Whether nothing at all is said of a case's accesses.
+///
+/// # Errors
+/// When the case does not say whether it has races.
+pub fn is_silent(case: &Case) -> Result<bool> {
+    Ok(expected(case)? == Verdict::NoRace && case.marks.is_empty())
+}
+
 /// What an oracle says of a case, over all schedules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {

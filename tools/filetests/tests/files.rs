@@ -1,10 +1,17 @@
-//! One test per file and revision under `tests/`.
+//! Tests per file and revision under `tests/`: what is expected of it, its syntax, and what its values depend on.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use anyhow::{Context, Result};
-use filetests::{exec, files, header, race, syntax};
+use anyhow::{Context, Result, ensure};
+use filetests::{exec, files, header, interference, race, syntax};
 use libtest_mimic::{Arguments, Failed, Trial};
+
+/// Cases that were held against runs with other input, and under other schedules.
+static INPUTS: AtomicUsize = AtomicUsize::new(0);
+static SCHEDULES: AtomicUsize = AtomicUsize::new(0);
+/// As many at least, or following values has come to say that everything decides.
+const LEAST: [usize; 2] = [3_900, 2_550];
 
 fn main() -> Result<()> {
     let arguments = Arguments::from_args();
@@ -31,10 +38,27 @@ fn main() -> Result<()> {
                 "" => name.clone(),
                 revision => format!("{name}[{revision}]"),
             };
+            let followed = case.clone();
+            let ordered = name.starts_with("exec/") || race::is_silent(&case)?;
+            trials.push(trial(format!("follow/{name}"), move || {
+                let judged = interference::judge(&followed, ordered)?;
+                INPUTS.fetch_add(judged.inputs.into(), Relaxed);
+                SCHEDULES.fetch_add(judged.schedules.into(), Relaxed);
+                Ok(())
+            }));
             trials.push(trial(name, move || runner(&case)));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit();
+    let whole = arguments.filter.is_none() && !arguments.list;
+    let ended = libtest_mimic::run(&arguments, trials);
+    if whole {
+        let [inputs, schedules] = [&INPUTS, &SCHEDULES].map(|count| count.load(Relaxed));
+        ensure!(
+            inputs >= LEAST[0] && schedules >= LEAST[1],
+            "values were followed in {inputs} and {schedules} cases only, expected {LEAST:?} at least"
+        );
+    }
+    ended.exit();
 }
 
 fn trial(name: String, test: impl FnOnce() -> Result<()> + Send + 'static) -> Trial {

@@ -55,6 +55,7 @@ pub(crate) fn run<O: Listener + ?Sized>(
         }
     }
     grid.run().map_err(|error| *error)?;
+    grid.machine.end();
     let resident_ctas = slots;
     Ok(LaunchStats {
         resident_ctas,

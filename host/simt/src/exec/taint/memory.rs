@@ -64,6 +64,12 @@ impl Memories {
         sources(all)
     }
 
+    /// Whether the launch has written one of some bytes.
+    pub(crate) fn is_written(&self, spot: Spot, bytes: u64) -> bool {
+        let (memory, start) = self.bytes(spot);
+        (start..start + bytes).any(|at| memory(at) & WRITTEN != 0)
+    }
+
     fn bytes(&self, spot: Spot) -> (Box<dyn Fn(u64) -> u8 + '_>, u64) {
         match spot {
             Spot::Shared { slot, offset } => {

@@ -28,6 +28,7 @@ use crate::code::{
 };
 use crate::lanes::{Lanes, WARP};
 use crate::matrix::{Matrix, MatrixKind};
+use crate::memory::Window;
 
 /// Lanes that execute an op, and what its guard depends on.
 #[derive(Clone, Copy)]
@@ -177,6 +178,25 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             self.observer
                 .depends(who, decides, sources(taint), taint.from);
         }
+    }
+
+    /// The launch has ended.
+    pub(super) fn end(&mut self) {
+        if !self.follows_values() {
+            return;
+        }
+        let (memory, taint) = (&self.memory, &self.taint);
+        self.observer.ends(&|address| {
+            let window = memory.window(address);
+            let of = |window: Window| {
+                let spot = Spot::Global {
+                    mapping: window.mapping,
+                    offset: address - window.origin,
+                };
+                taint.read(spot, window.start, 1)
+            };
+            window.map(of).unwrap_or_default()
+        });
     }
 
     fn offset(&self, split: &Split) -> u32 {
@@ -330,7 +350,10 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 }
                 let spot = place.spot.plus(step);
                 let place = Place { spot, ..place };
-                self.write_taint(place, bytes, executes, sources(value), loose);
+                let mut on = sources(value);
+                // Another strong store that nothing orders may have come last.
+                on.schedule |= access.strong && self.taint.is_written(spot, bytes);
+                self.write_taint(place, bytes, executes, on, loose);
             }
         }
     }
@@ -354,17 +377,19 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let ordered = self.taint.depends_on_order(atomic.op);
         let may = exec | guard.any();
         let places = self.places(cta, warp, split, &atomic.address, bytes, may);
+        let mut taint = self.by_order(split, exec);
         for (lane, _, place) in places {
             let loose = address.with(guard).of(1 << lane);
             let mut on = self.taint.read(place.spot, place.region, u64::from(bytes));
+            taint.input |= u32::from(on.input) << lane & exec;
             on = join(on, sources(operands.of(1 << lane)));
             on.schedule |= ordered;
             let executes = exec >> lane & 1 == 1;
             self.write_taint(place, u64::from(bytes), executes, on, loose);
         }
-        let taint = self.by_order(split, exec);
         for &row in &atomic.results {
-            warp.taint.write_row(&frame, row, exec, taint, guard);
+            warp.taint
+                .write_row(&frame, row, exec, taint.with(address), guard);
         }
     }
 
