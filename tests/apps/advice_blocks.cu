@@ -3,29 +3,28 @@
 //
 //@[clean] expect: no-race
 //@[racy] expect: advised
-//@[racy] says: help: widen the release of the flag at advice_blocks.cu:105 (offset 0 in allocation #3) to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`
-//@[racy] says: help: widen the acquire of the flag at advice_blocks.cu:120 (offset 0 in allocation #3) to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`
-//@[racy] says: help: use device scope for the write at advice_blocks.cu:140, and the read at advice_blocks.cu:142: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`
-//@[racy] says: help: use device scope for the atomic at advice_blocks.cu:161, and the atomic at advice_blocks.cu:169: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`
-//@[racy] says: help: use device scope for the atomic at advice_blocks.cu:298: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`
-//@[racy] says: help: put `__threadfence()` before and after the atomic at advice_blocks.cu:56: an atomic alone does not hand over what was written before it
-//@[racy] says: help: release after the first access: put `__threadfence()` before the write of the flag at advice_blocks.cu:74 (offset 0 in allocation #3), or write it with `st.release` (`cuda::memory_order_release`)
-//@[racy] says: help: acquire before the second access: put `__threadfence()` after the read of the flag at advice_blocks.cu:90 (offset 0 in allocation #3), or read it with `ld.acquire` (`cuda::memory_order_acquire`)
+//@[racy] says: help: widen the release of the flag at advice_blocks.cu:104 (offset 0 in allocation #3) to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`
+//@[racy] says: help: widen the acquire of the flag at advice_blocks.cu:119 (offset 0 in allocation #3) to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`
+//@[racy] says: help: use device scope for the write at advice_blocks.cu:139, and the read at advice_blocks.cu:141: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`
+//@[racy] says: help: use device scope for the atomic at advice_blocks.cu:160, and the atomic at advice_blocks.cu:168: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`
+//@[racy] says: help: use device scope for the atomic at advice_blocks.cu:297: `atomicAdd` in place of `atomicAdd_block`, `thread_scope_device` in place of `thread_scope_block`
+//@[racy] says: help: put `__threadfence()` before and after the atomic at advice_blocks.cu:55: an atomic alone does not hand over what was written before it
+//@[racy] says: help: release after the first access: put `__threadfence()` before the write of the flag at advice_blocks.cu:73 (offset 0 in allocation #3), or write it with `st.release` (`cuda::memory_order_release`)
+//@[racy] says: help: acquire before the second access: put `__threadfence()` after the read of the flag at advice_blocks.cu:89 (offset 0 in allocation #3), or read it with `ld.acquire` (`cuda::memory_order_acquire`)
 //@[racy] says: help: first repair the scope that CR005 names, which may order these accesses too; otherwise put a barrier of the grid between the two accesses (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks
-//@[racy] says: help: put `__threadfence()` after the lock is taken at advice_blocks.cu:150, and before the lock is released at advice_blocks.cu:155
-//@[racy] says: help: make the update at advice_blocks.cu:180 one atomic operation: `atomicAdd(&n[0], 1)`
-//@[racy] says: help: make the update at advice_blocks.cu:190 one atomic operation: `atomicAdd(x, -value)`
-//@[racy] says: help: make the update at advice_blocks.cu:200 one atomic operation: `atomicAdd((unsigned long long *)&n[in[i] % 4], 2)`
-//@[racy] says: help: make the update at advice_blocks.cu:211 one atomic operation: `atomicAdd(&n[0], 1)`
-//@[racy] says: help: make the update at advice_blocks.cu:222 one atomic operation: `atomicMax(most, value)`
-//@[racy] says: help: make the update at advice_blocks.cu:239 one atomic operation, `atomicAdd`, of an element that is 32 bits wide: there is none for 8 bits
+//@[racy] says: help: put `__threadfence()` after the lock is taken at advice_blocks.cu:149, and before the lock is released at advice_blocks.cu:154
+//@[racy] says: help: make the update at advice_blocks.cu:179 one atomic operation: `atomicAdd(&n[0], 1)`
+//@[racy] says: help: make the update at advice_blocks.cu:189 one atomic operation: `atomicAdd(x, -value)`
+//@[racy] says: help: make the update at advice_blocks.cu:199 one atomic operation: `atomicAdd((unsigned long long *)&n[in[i] % 4], 2)`
+//@[racy] says: help: make the update at advice_blocks.cu:210 one atomic operation: `atomicAdd(&n[0], 1)`
+//@[racy] says: help: make the update at advice_blocks.cu:221 one atomic operation: `atomicMax(most, value)`
+//@[racy] says: help: make the update at advice_blocks.cu:238 one atomic operation, `atomicAdd`, of an element that is 32 bits wide: there is none for 8 bits
 //@[racy] says: help: only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of device scope); if it must come before or after all of them, do it in another launch
-//@[racy] says: help: put a barrier of the grid before the read at advice_blocks.cu:276 (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks
-//@[racy] says: help: put a barrier of the grid after the write at advice_blocks.cu:282 (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks
+//@[racy] says: help: put a barrier of the grid before the read at advice_blocks.cu:275 (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks
+//@[racy] says: help: put a barrier of the grid after the write at advice_blocks.cu:281 (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks
 //@[racy] says: help: let one thread write the element, or give each thread an element of its own: no barrier orders threads that execute the same write
 //@[racy] says: help: read with an ordinary load (not `__ldg`, and no `const __restrict__` on data that the kernel writes) and order it with the write, or write in another launch: nothing within a launch orders reads through the read-only path
-//@[racy] says: help: first repair the scope that CR005 names, which may order these accesses too; otherwise hand the order over by a flag or a counter: write it after the fence of the first thread, and read it before a fence of the second thread; fences alone order nothing
-//@[racy] says: SUMMARY: cudarun-check: 24 races (23 errors, 1 warning)
+//@[racy] says: SUMMARY: cudarun-check: 23 races (23 errors)
 #include "app.h"
 #include <cooperative_groups.h>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use events::Scope;
+use events::{Acquire, Scope};
 
 use crate::causes;
 use crate::language::{self, Language};
@@ -181,9 +181,16 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
 /// An asynchronous copy and an access that lack an order and no wait: what is done at an mbarrier before its
 /// initialisation is known, and a buffer that the next round fills while threads still use it.
 fn lacks_order(race: &log::Race, accesses: &[Access; 2]) -> bool {
-    let next = race.repair.as_ref().is_some_and(|repair| repair.next_round);
+    let next = race.repair.as_ref().is_some_and(|repair| repair.only_back);
     let reused = race.precedes_issue && next;
     race.why == Why::Asynchronous && (reused || blocks::initialises(race, accesses))
+}
+
+/// An access that came before an asynchronous copy in this run, while the code has it behind the copy, without a wait.
+fn is_before_copy(race: &log::Race, [first, second]: &[Access; 2]) -> bool {
+    let known = race.repair.as_ref();
+    let behind = known.is_some_and(|repair| repair.only_back && repair.unfinished);
+    behind && second.op == Op::Cp && first.op != Op::Cp
 }
 
 /// The rule of a race with a cause, if the cause has one of its own.
@@ -212,7 +219,7 @@ fn lacking(cause: &Cause, race: &log::Race) -> String {
         format!("block ({x},{y},{z})")
     };
     match cause {
-        Cause::NarrowRelease { by, scope } => format!(
+        Cause::NarrowRelease { by, scope, .. } => format!(
             "{second} has observed a release by {}, but that release is of {} scope",
             block(by),
             words::scope(*scope)
@@ -314,7 +321,15 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
     let (written, read) = (flag(0), flag(1));
     let unacquired = (race.repair.as_ref()).is_some_and(|repair| repair.unacquired);
     match cause {
-        Cause::NarrowRelease { .. } => format!("widen the release of {written} {wider}"),
+        Cause::NarrowRelease { acquire, .. } => match acquire {
+            Acquire::Wide => format!("widen the release of {written} {wider}"),
+            Acquire::Narrow => {
+                format!("widen the release of {written} and the acquire of {read} {wider}")
+            }
+            Acquire::Missing => format!(
+                "widen the release of {written} {wider}; and acquire before the second access: put `{fence}` after the read of {read}, or read it with `ld.acquire` (`cuda::memory_order_acquire`)"
+            ),
+        },
         Cause::NarrowAcquire { .. } => format!("widen the acquire of {read} {wider}"),
         Cause::NarrowArrival { .. } => "widen the arrival to a scope that includes both threads: `mbarrier.arrive.release.cluster`, `cuda::ptx::mbarrier_arrive` with `scope_cluster`, or, where the arrival is relaxed, a fence of that scope before it".to_owned(),
         Cause::NarrowWait { .. } => "widen the wait to a scope that includes both threads: `mbarrier.try_wait.acquire.cluster`, `cuda::ptx::mbarrier_try_wait` with `scope_cluster`, or, where the wait is relaxed, a fence of that scope after it".to_owned(),
@@ -430,7 +445,12 @@ fn help(
     accesses: &[Access; 2],
     sources: &Sources,
 ) -> (String, Option<causes::Cause>) {
-    if race.why == Why::Asynchronous && !lacks_order(race, accesses) {
+    let waits = match race.why {
+        Why::Asynchronous => !lacks_order(race, accesses),
+        Why::Unordered => is_before_copy(race, accesses),
+        _ => false,
+    };
+    if waits {
         return asynchronous(race, accesses);
     }
     if let Some(fixed) = fixed(race, accesses, sources) {
@@ -579,7 +599,11 @@ fn asynchronous(race: &log::Race, accesses: &[Access; 2]) -> (String, Option<cau
         what: format!("{wait}, in {}", copy.function),
         places,
     };
-    let help = format!("the copy may still run at the second access: before that, {wait}{behind}");
+    let other = match second.op == Op::Cp && first.op != Op::Cp {
+        true => "first",
+        false => "second",
+    };
+    let help = format!("the copy may still run at the {other} access: before that, {wait}{behind}");
     (help, Some(cause))
 }
 

@@ -303,7 +303,10 @@ fn place(point: &Point, sources: &Sources) -> String {
     let depth = parting(&frames[0], &frames[1]);
     let side = if point.after { "after" } else { "before" };
     let Some(own) = frame(&frames[0], depth) else {
-        return format!("{side} line {} of the PTX", point.ptx_line);
+        return match point.outside {
+            Some(_) => format!("before line {} of the PTX", point.place),
+            None => format!("{side} line {} of the PTX", point.ptx_line),
+        };
     };
     if let Some(call) = call_of_library(&frames[0], depth) {
         return format!("{side} the call at {}", shown(call, sources));

@@ -199,7 +199,8 @@ fn together(
                 .is_some_and(|line| flow.precedes(line, sites[0])),
             unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
             waits: places.waits,
-            next_round: of_block && flow.next_round(*sites),
+            only_back: of_block && flow.only_back(*sites),
+            unfinished: of_block && flow.unfinished(*sites),
         };
         (repair, around)
     });

@@ -15,6 +15,9 @@ pub enum Cause<T> {
         by: T,
         /// In which scope.
         scope: Scope,
+        /// What the acquire would do with a release of a scope that is wide enough.
+        #[serde(default)]
+        acquire: Acquire,
     },
     /// It has observed such a release, and its acquire is of a scope that leaves the releasing
     /// thread out.
@@ -72,9 +75,10 @@ impl<T> Cause<T> {
     /// The same with the thread in other words.
     pub fn map<U>(self, thread: impl Fn(T) -> U) -> Cause<U> {
         match self {
-            Self::NarrowRelease { by, scope } => Cause::NarrowRelease {
+            Self::NarrowRelease { by, scope, acquire } => Cause::NarrowRelease {
                 by: thread(by),
                 scope,
+                acquire,
             },
             Self::NarrowAcquire { by, scope } => Cause::NarrowAcquire {
                 by: thread(by),
@@ -97,6 +101,19 @@ impl<T> Cause<T> {
             Self::Version(gap) => Cause::Version(gap),
         }
     }
+}
+
+/// Whether a thread has acquired what it has observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Acquire {
+    /// In a scope with the releasing thread.
+    #[default]
+    Wide,
+    /// In a scope that leaves it out.
+    Narrow,
+    /// Not at all.
+    Missing,
 }
 
 /// A fence around data under a version that is not there, or whose scope leaves the other side out.

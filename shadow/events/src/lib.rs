@@ -12,7 +12,7 @@ mod semantics;
 mod space;
 mod taint;
 
-pub use cause::{Cause, Gap};
+pub use cause::{Acquire, Cause, Gap};
 pub use misuse::Misuse;
 pub use observer::{
     AccessKind, Bytes, Exchange, Executing, Observer, SHARED_STEP, Unobserved, Updated,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use events::Scope;
+use events::{Acquire, Scope};
 
 use super::clock::Time;
 use super::cta::Heard;
@@ -211,7 +211,15 @@ impl Engine {
     /// Why a release that a thread has observed does not order it.
     fn unused(&self, tried: Option<Scope>, by: Thread, scope: Scope, reader: Thread) -> Cause {
         match tried {
-            _ if !self.shape.includes(scope, by, reader) => Cause::NarrowRelease { by, scope },
+            _ if !self.shape.includes(scope, by, reader) => Cause::NarrowRelease {
+                by,
+                scope,
+                acquire: match tried {
+                    None => Acquire::Missing,
+                    Some(scope) if self.shape.includes(scope, reader, by) => Acquire::Wide,
+                    Some(_) => Acquire::Narrow,
+                },
+            },
             Some(scope) => Cause::NarrowAcquire { by, scope },
             None => Cause::NoAcquire { by },
         }

@@ -13,6 +13,7 @@ const GRAMMAR: Grammar<'_> = Grammar {
         "arg",
         "block",
         "cooperative",
+        "advice",
         "entries",
         "error",
         "expect",

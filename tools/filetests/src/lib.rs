@@ -14,6 +14,7 @@
 //! * [`table`]: the verdicts of [`race`], counted.
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
 
+pub mod advised;
 pub mod affine;
 pub mod args;
 pub mod arithmetic;

@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use anyhow::{Context, Result, ensure};
-use filetests::{exec, files, header, interference, race, syntax};
+use filetests::{advised, exec, files, header, interference, race, syntax};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Cases that were held against runs with other input, and under other schedules.
 static INPUTS: AtomicUsize = AtomicUsize::new(0);
 static SCHEDULES: AtomicUsize = AtomicUsize::new(0);
-/// As many at least, or following values has come to say that everything decides.
-const LEAST: [usize; 2] = [3_900, 2_550];
+/// Cases to which the advice of their reports was done.
+static ADVISED: AtomicUsize = AtomicUsize::new(0);
+/// As many at least, or following values has come to say that everything decides, or advice what nobody can do.
+const LEAST: [usize; 3] = [3_900, 2_550, 650];
 
 fn main() -> Result<()> {
     let arguments = Arguments::from_args();
@@ -46,16 +48,26 @@ fn main() -> Result<()> {
                 SCHEDULES.fetch_add(judged.schedules.into(), Relaxed);
                 Ok(())
             }));
+            if name.starts_with("race/") && !race::is_silent(&case)? {
+                let advised = case.clone();
+                trials.push(trial(format!("advice/{name}"), move || {
+                    ADVISED.fetch_add(advised::judge(&advised)?.into(), Relaxed);
+                    Ok(())
+                }));
+            }
             trials.push(trial(name, move || runner(&case)));
         }
     }
     let whole = arguments.filter.is_none() && !arguments.list;
     let ended = libtest_mimic::run(&arguments, trials);
     if whole {
-        let [inputs, schedules] = [&INPUTS, &SCHEDULES].map(|count| count.load(Relaxed));
+        let counts = [&INPUTS, &SCHEDULES, &ADVISED].map(|count| count.load(Relaxed));
         ensure!(
-            inputs >= LEAST[0] && schedules >= LEAST[1],
-            "values were followed in {inputs} and {schedules} cases only, expected {LEAST:?} at least"
+            counts
+                .iter()
+                .zip(LEAST)
+                .all(|(&count, least)| count >= least),
+            "values were followed, under other schedules too, and advice was done in {counts:?} cases only, expected {LEAST:?} at least"
         );
     }
     ended.exit();

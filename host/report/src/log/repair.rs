@@ -40,9 +40,12 @@ pub struct Repair {
     /// copy, but not for it, because its group is not committed, the line of that wait.
     #[serde(default)]
     pub waits: Vec<u32>,
-    /// The earlier access comes behind the later one in a loop, and every way to that one has a barrier of the block.
+    /// Of the ways between the two, only those from the later access to the earlier one have no barrier of the block.
     #[serde(default)]
-    pub next_round: bool,
+    pub only_back: bool,
+    /// The later access is a copy, and control flow comes from there to the earlier one without a wait for it.
+    #[serde(default)]
+    pub unfinished: bool,
 }
 
 /// A barrier on one of several ways.

@@ -166,10 +166,17 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// Whether only the way from the later of two statements to the earlier one has no barrier of the block.
-    pub(super) fn next_round(&self, [earlier, later]: [usize; 2]) -> bool {
+    /// Whether, of the ways between two statements, only those from the later to the earlier one have no barrier of the
+    /// block.
+    pub(super) fn only_back(&self, [earlier, later]: [usize; 2]) -> bool {
         let open = |way| self.reaches(way, &[], Order::Block);
         open([later, earlier]) && !open([earlier, later])
+    }
+
+    /// Whether the later of two statements is a copy, and no wait for it stands on a way to the earlier one.
+    pub(super) fn unfinished(&self, [earlier, later]: [usize; 2]) -> bool {
+        let wait = self.awaited(later);
+        wait.is_some_and(|wait| self.reaches([later, earlier], &[], wait))
     }
 
     /// Whether no acquire of device scope, or within a block of any scope, stands between the read of a flag at a line and
