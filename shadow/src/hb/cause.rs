@@ -199,7 +199,11 @@ impl Engine {
                 let before = !store.knew(them, race.time);
                 let after = times.get(me, reader) < heard.at;
                 let early = race.time > heard.writer.time;
-                (!(before && early) && (before || after)).then(|| Nearest {
+                // What the writer released with the flag, or right before it, the reader has acquired.
+                let Epoch { thread, time } = heard.writer;
+                let knows = view(reader.warp, reader.lane).times.get(reader, thread);
+                let whole = knows > 0 && knows + 1 >= time;
+                (whole && !(before && early) && (before || after)).then(|| Nearest {
                     cause: Cause::NoBarrier { before, after },
                     place: Some(Place::of(heard.key)),
                     writer: heard.writer.thread,
