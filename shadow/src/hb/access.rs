@@ -9,7 +9,7 @@ use super::lanes::View;
 use super::made::Made;
 use super::observed::Observed;
 use super::place::{Epoch, Id, LANES, Party, Thread, Warp};
-use super::release::{Observation, Pending, Write};
+use super::release::{Pending, Write};
 use super::row::{Row, Run};
 use super::word::{Hit, Reads};
 use super::{Access, Engine, Enough, Kind, Order, Place, Race, Side, all, each};
@@ -258,11 +258,8 @@ impl Engine {
         let mut changed = false;
         let reads = matches!(access.kind, Kind::Load | Kind::Rmw);
         if reads {
-            let observed = log.observe(shape, party, key, access.bytes);
-            let Observation {
-                pending: seen,
-                fences,
-            } = observed.unwrap_or_default();
+            let seen = log.observe(shape, party, key, access.bytes);
+            let fences = log.carried(shape, party, key, access.bytes);
             // An acquire ends the patterns of earlier strong reads of the same location as well.
             let earlier = acquires
                 && lanes

@@ -10,10 +10,14 @@
 //! takes it along. Both pass through barriers of warps, CTAs and clusters, and end at the next
 //! `fence.sc`. Only fences of gpu scope or wider are followed.
 
+use alloc::vec::Vec;
 use events::Scope;
 
+use hashbrown::HashMap;
+
 use super::clock::{Sparse, Time, Times};
-use super::place::{Thread, Warp};
+use super::place::{Party, Shape, Thread, Warp};
+use super::release::Write;
 
 /// What a thread knows of `fence.sc`s by program order and barriers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,13 +84,98 @@ impl Fenced {
         self.observed.join(&at.observed);
     }
 
-    /// A thread writes where `carried` has been.
-    pub(crate) fn write(&self, by: Thread, carried: &mut Sparse) {
+    /// Adds what a strong write of its thread carries.
+    fn carry(&self, by: Thread, carried: &mut Sparse) {
         if let Some(own) = &self.own
             && carried.get(by) < own.own
         {
             own.publish(carried, by.warp(), 1 << by.lane, false);
         }
         carried.join(&self.others);
+    }
+}
+
+/// Bytes that no aligned scalar access crosses.
+const LINE: u64 = 16;
+
+/// What the last strong writes carry, where they carry anything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carried {
+    lines: HashMap<u64, Vec<Word>>,
+}
+
+#[derive(Clone, Debug)]
+struct Word {
+    address: u64,
+    bytes: u32,
+    writer: Party,
+    /// By all writes that the last one continues.
+    fences: Sparse,
+}
+
+impl Carried {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// What the write that a strong read of some bytes observes carries.
+    pub(crate) fn at(
+        &self,
+        shape: &Shape,
+        reader: Party,
+        address: u64,
+        bytes: u32,
+    ) -> Option<&Sparse> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut words = self.lines.get(&(address / LINE))?.iter();
+        let word = words.find(|word| (word.address, word.bytes) == (address, bytes))?;
+        let observes = word.writer.thread == reader.thread || shape.mutual(word.writer, reader);
+        observes.then_some(&word.fences)
+    }
+
+    /// A strong write, or with `rmw` a read-modify-write.
+    pub(crate) fn write(&mut self, shape: &Shape, write: &Write<'_>, rmw: bool) {
+        if self.is_empty() && write.fenced.is_empty() {
+            return;
+        }
+        let (address, bytes) = (write.address, write.bytes);
+        let writer = Party {
+            thread: write.thread,
+            scope: write.scope,
+        };
+        let before = self.at(shape, writer, address, bytes).filter(|_| rmw);
+        let mut fences = before.cloned().unwrap_or_default();
+        write.fenced.carry(write.thread, &mut fences);
+        self.overwrite(address, bytes);
+        if !fences.is_empty() {
+            let words = self.lines.entry(address / LINE).or_default();
+            words.push(Word {
+                address,
+                bytes,
+                writer,
+                fences,
+            });
+        }
+    }
+
+    /// Something is written over some bytes.
+    pub(crate) fn overwrite(&mut self, address: u64, bytes: u32) {
+        if self.is_empty() {
+            return;
+        }
+        let end = address + u64::from(bytes);
+        for line in address / LINE..=(end - 1) / LINE {
+            let Some(words) = self.lines.get_mut(&line) else {
+                continue;
+            };
+            words.retain(|word| {
+                word.address >= end || word.address + u64::from(word.bytes) <= address
+            });
+            if words.is_empty() {
+                self.lines.remove(&line);
+            }
+        }
     }
 }

@@ -13,7 +13,7 @@ use events::Scope;
 use hashbrown::HashMap;
 
 use super::clock::{Sparse, Times};
-use super::fenced::Fenced;
+use super::fenced::{Carried, Fenced};
 use super::log::{Log, LogId, Mark, Release};
 use super::place::{Epoch, Id, Party, Shape, Thread};
 
@@ -35,14 +35,6 @@ pub(crate) struct Pending {
     pub(crate) tried: Option<Scope>,
 }
 
-/// What a strong read observes of what precedes the write.
-#[derive(Default)]
-pub(crate) struct Observation {
-    pub(crate) pending: Option<Pending>,
-    /// What the write carries of `fence.sc`s; see [`Fenced`].
-    pub(crate) fences: Sparse,
-}
-
 /// The last strong write to a location.
 #[derive(Clone, Debug)]
 struct Location {
@@ -51,8 +43,6 @@ struct Location {
     /// None when something else was written there since.
     writer: Option<Party>,
     log: Log,
-    /// What the writes that the last one continues carry of `fence.sc`s.
-    fenced: Sparse,
     /// Last release operation of each thread on the location whose write is no longer observed.
     dormant: HashMap<Thread, Release>,
 }
@@ -64,6 +54,7 @@ const LINE: u64 = 16;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Releases {
     lines: HashMap<u64, Vec<Location>>,
+    carried: Carried,
     /// Logs of overwritten locations that somebody has observed, and not made use of yet.
     orphans: HashMap<LogId, Log>,
     /// Orphans at which to look for those that are not needed any more.
@@ -98,7 +89,7 @@ impl Releases {
 
     /// True when there is nothing to observe.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.lines.is_empty() && self.carried.is_empty()
     }
 
     /// Releases kept.
@@ -115,25 +106,34 @@ impl Releases {
         reader: Party,
         address: u64,
         bytes: u32,
-    ) -> Option<Observation> {
+    ) -> Option<Pending> {
         let line = self.lines.get_mut(&(address / LINE))?;
         let mut locations = line.iter_mut();
         let location = locations.find(|of| of.address == address && of.bytes == bytes)?;
         let writer = location.writer?;
-        if writer.thread != reader.thread && !shape.mutual(writer, reader) {
-            return None;
-        }
-        let pending = location.log.mark().map(|mark| Pending {
+        let strong = writer.thread == reader.thread || shape.mutual(writer, reader);
+        let mark = location.log.mark().filter(|_| strong)?;
+        Some(Pending {
             address,
             mark,
             tried: None,
-        });
-        let fences = location.fenced.clone();
-        Some(Observation { pending, fences })
+        })
+    }
+
+    /// What the write that a strong read observes carries of `fence.sc`s; see [`Fenced`].
+    pub(crate) fn carried(&self, shape: &Shape, reader: Party, address: u64, bytes: u32) -> Sparse {
+        let carried = self.carried.at(shape, reader, address, bytes);
+        carried.cloned().unwrap_or_default()
     }
 
     /// A weak write: nothing can be observed any more in what it overlaps.
     pub(crate) fn weak_write(&mut self, address: u64, bytes: u32) {
+        self.carried.overwrite(address, bytes);
+        self.end_locations(address, bytes);
+    }
+
+    /// Nothing can be observed any more at locations that overlap some bytes.
+    fn end_locations(&mut self, address: u64, bytes: u32) {
         let end = address + u64::from(bytes);
         for line in address / LINE..=(end - 1) / LINE {
             let Some(locations) = self.lines.get_mut(&line) else {
@@ -161,8 +161,8 @@ impl Releases {
             thread: write.thread,
             scope: write.scope,
         };
-        let releases =
-            write.operation.is_some() || !write.fences.is_empty() || !write.fenced.is_empty();
+        self.carried.write(shape, write, rmw);
+        let releases = write.operation.is_some() || !write.fences.is_empty();
         if rmw && !releases && self.pass_on(shape, writer, write) {
             return;
         }
@@ -181,14 +181,10 @@ impl Releases {
             bytes: write.bytes,
             writer: None,
             log: Log::new(&mut self.logs, self.least),
-            fenced: Sparse::default(),
             dormant: HashMap::new(),
         });
-        if !continues {
-            location.fenced = Sparse::default();
-            if let Some(old) = location.put_to_sleep(&mut self.logs, self.least) {
-                self.keep(old);
-            }
+        if !continues && let Some(old) = location.put_to_sleep(&mut self.logs, self.least) {
+            self.keep(old);
         }
         location.writer = Some(writer);
         location.append(write);
@@ -220,7 +216,7 @@ impl Releases {
         let found = locations.iter().position(exact);
         let location = found.map(|at| locations.swap_remove(at));
         if !locations.is_empty() {
-            self.weak_write(address, bytes);
+            self.end_locations(address, bytes);
         }
         location
     }
@@ -292,7 +288,6 @@ impl Location {
     }
 
     fn append(&mut self, write: &Write<'_>) {
-        write.fenced.write(write.thread, &mut self.fenced);
         // A thread writes again where it has released before.
         if let Some(mut release) = self.dormant.remove(&write.thread)
             && !(write.operation.is_some() && write.scope >= release.scope)
