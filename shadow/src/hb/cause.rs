@@ -60,11 +60,12 @@ impl Engine {
         self.close(race).map(|of| of.cause)
     }
 
-    /// True when the earlier access of a race that was found just now is a copy, and nothing orders the later one behind
-    /// its issue either. Not of copies that end with an mbarrier.
+    /// True when the earlier access of a race that was found just now is a copy by another thread, and nothing orders the
+    /// later one behind its issue either. Not of copies that end with an mbarrier.
     pub fn precedes_issue(&self, race: &Race) -> bool {
         let lane = 1 << race.earlier.thread.lane;
         race.rule == Rule::Asynchronous
+            && race.earlier.thread != race.later.thread
             && !Id::of(race.by).makes_copies()
             && self.unordered(race.later.thread, race.by, lane, race.time) != 0
     }
