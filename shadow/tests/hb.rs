@@ -329,8 +329,7 @@ fn events() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Of what `fence.sc`s are ordered by: stores by lanes of two CTAs, fences, barriers, and words that are
-/// observed.
+/// Events of handovers by `fence.sc`: data of two CTAs, fences, barriers and flags.
 fn handed_over() -> impl Strategy<Value = Event> {
     let warps = || (0..2u64, 0..2u32).prop_map(|(cta, warp)| Warp { cta, warp });
     let lanes = || prop_oneof![3 => Just(u32::MAX), 1 => Just(1u32), 1 => Just(2)];

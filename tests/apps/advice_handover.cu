@@ -1,16 +1,15 @@
-// Data that blocks hand over, and a buffer that the next round fills: one kernel for each thing that is missing. What the
-// report advises, the clean variant does, as it is said.
+// Data that one block hands over to another, and a buffer that the next round fills. In each kernel one thing is missing;
+// the clean variant has it where the help of the racy one says.
 //
 //@[clean] expect: no-race
 //@[racy] expect: advised
-//@[racy] says: help: put `__syncthreads()` between the first access and the write of the flag at advice_handover.cu:37 (in `flag`), and between the read of the flag at advice_handover.cu:39 (in `flag`) and the second access: a flag hands over what its own writer comes after, to its own reader; if it is not to hand over this data, put a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch) between the two accesses
-//@[racy] says: help: put `__syncthreads()` between the first access and the write of the flag at advice_handover.cu:52 (in `flag`): a flag hands over what its own writer comes after, to its own reader; if it is not to hand over this data, put a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch) between the two accesses
-//@[racy] says: the lock taken at advice_handover.cu:64 is released by a plain write at advice_handover.cu:69
-//@[racy] says: help: release the lock by an atomic in place of the plain write at advice_handover.cu:69, behind `__threadfence()`: `atomicExch(&lock, 0)`, or a `cuda::atomic_ref` of device scope and `cuda::memory_order_release`
-//@[racy] says: help: put `__threadfence()` before and after the atomic at advice_handover.cu:84: an atomic alone does not hand over what was written before it
+//@[racy] says: help: put `__syncthreads()` between the first access and the write of the flag at advice_handover.cu:36 (in `flag`), and between the read of the flag at advice_handover.cu:38 (in `flag`) and the second access: the flag orders the thread that writes it and the thread that reads it, and no other threads of their blocks; if the flag is not meant for this data, put a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch) between the two accesses
+//@[racy] says: the lock taken at advice_handover.cu:48 is released by a plain write at advice_handover.cu:53
+//@[racy] says: help: release the lock by an atomic in place of the plain write at advice_handover.cu:53: `__threadfence()` and then `atomicExch(&lock, 0)`, or a store by `cuda::atomic_ref` of device scope with `cuda::memory_order_release`
+//@[racy] says: help: put `__threadfence()` before and after the atomic at advice_handover.cu:68: an atomic alone does not hand over what was written before it
 //@[racy] says: intra-block race on shared memory: an asynchronous copy and a read of the same address are not ordered
-//@[racy] says: help: put `__syncthreads()` after the read at advice_handover.cu:108
-//@[racy] says: SUMMARY: cudarun-check: 5 races (4 errors, 1 warning)
+//@[racy] says: help: put `__syncthreads()` after the read at advice_handover.cu:92
+//@[racy] says: SUMMARY: cudarun-check: 4 races (3 errors, 1 warning)
 #include "app.h"
 #include <cuda/atomic>
 #include <cuda_pipeline.h>
@@ -26,8 +25,8 @@ const int kThreads = 128, kBlocks = 8, kTiles = 16;
 __device__ int values[kThreads], flag, lock, parts;
 __device__ volatile int part[kBlocks];
 
-// Thread 0 of one block tells thread 0 of the other.
-__global__ void flag_alone(int *out)
+// Thread 0 of one block sets a flag that thread 0 of the other waits for.
+__global__ void flagged(int *out)
 {
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(flag);
     int t = threadIdx.x;
@@ -42,22 +41,7 @@ __global__ void flag_alone(int *out)
     }
 }
 
-__global__ void flag_behind_barrier(int *out)
-{
-    cuda::atomic_ref<int, cuda::thread_scope_device> ready(flag);
-    int t = threadIdx.x;
-    if (blockIdx.x == 0) {
-        values[t] = 5 * t;
-        ADVISED(__syncthreads();)
-        if (t == 0) ready.store(2, cuda::memory_order_release);
-    } else {
-        if (t == 0) while (ready.load(cuda::memory_order_acquire) < 2) {}
-        __syncthreads();
-        out[t] = values[t];
-    }
-}
-
-// A lock that is given back by a plain store.
+// A lock that is released by a plain store.
 __global__ void unlock(int *sum)
 {
     if (threadIdx.x == 0) {
@@ -92,7 +76,7 @@ __global__ void last_block(int *out)
     }
 }
 
-// Two buffers: the copy of the next round begins while others read what was there.
+// Two buffers: the copy of the next round begins while other threads still read the last one.
 __global__ void rounds(const int *in, int *out)
 {
     __shared__ int buffer[2][kThreads];
@@ -128,10 +112,8 @@ int main()
             right = false;
         }
     };
-    flag_alone<<<2, kThreads>>>(out);
-    check("flag_alone", [](int i) { return 3 * i; }, kThreads);
-    flag_behind_barrier<<<2, kThreads>>>(out);
-    check("flag_behind_barrier", [](int i) { return 5 * i; }, kThreads);
+    flagged<<<2, kThreads>>>(out);
+    check("flagged", [](int i) { return 3 * i; }, kThreads);
     CHECK(cudaMemset(out, 0, sizeof(int)));
     unlock<<<kBlocks, 32>>>(out);
     check("unlock", [](int) { return kBlocks; }, 1);

@@ -178,15 +178,16 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
     }
 }
 
-/// An asynchronous copy and an access that lack an order and no wait: what is done at an mbarrier before its
-/// initialisation is known, and a buffer that the next round fills while threads still use it.
+/// An asynchronous copy and an access that race because a barrier is missing, not a wait: an mbarrier is used before its
+/// initialisation is ordered, or the copy of the next round fills a buffer while threads still read it.
 fn lacks_order(race: &log::Race, accesses: &[Access; 2]) -> bool {
     let next = race.repair.as_ref().is_some_and(|repair| repair.only_back);
     let reused = race.precedes_issue && next;
     race.why == Why::Asynchronous && (reused || blocks::initialises(race, accesses))
 }
 
-/// An access that came before an asynchronous copy in this run, while the code has it behind the copy, without a wait.
+/// The second access is an asynchronous copy. The code makes the first access after the copy and does not wait in between;
+/// in this run another thread's copy came later.
 fn is_before_copy(race: &log::Race, [first, second]: &[Access; 2]) -> bool {
     let known = race.repair.as_ref();
     let behind = known.is_some_and(|repair| repair.only_back && repair.unfinished);
@@ -252,13 +253,13 @@ fn lacking(cause: &Cause, race: &log::Race) -> String {
         Cause::NoBarrier { before, after } => {
             let places = match (before, after) {
                 (true, true) => {
-                    "between the first access and the write of the flag, nor between the read of the flag and the second access"
+                    "between the first access and the write of the flag, and none between the read of the flag and the second access"
                 }
                 (true, false) => "between the first access and the write of the flag",
                 _ => "between the read of the flag and the second access",
             };
             format!(
-                "{second} has observed a flag that {first} wrote, but no barrier of the block stands {places}"
+                "{second} has observed a flag that {first} wrote, but there is no `__syncthreads()` {places}"
             )
         }
         Cause::NoWait => {
@@ -380,7 +381,7 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
             let after = after.then(|| format!("between the read of {read} and the second access"));
             let places: Vec<String> = before.into_iter().chain(after).collect();
             format!(
-                "put `__syncthreads()` {}: a flag hands over what its own writer comes after, to its own reader; if it is not to hand over this data, put a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch) between the two accesses",
+                "put `__syncthreads()` {}: the flag orders the thread that writes it and the thread that reads it, and no other threads of their blocks; if the flag is not meant for this data, put a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch) between the two accesses",
                 words::joined(&places)
             )
         }

@@ -36,7 +36,7 @@ pub(crate) fn help(
         _ if initialises(race, accesses) => {}
         Why::Unordered if of_cluster(race) && !strong => {}
         Why::Strong | Why::Fences if of_cluster(race) => {}
-        // The fences of the counter that is there are what is missing.
+        // A counter hands the data over, and needs fences.
         Why::Strong if race.level == Level::Grid && counted => return None,
         Why::Strong if race.level == Level::Grid => {
             return Some((flag(accesses, sources), common("flag", race, accesses)));

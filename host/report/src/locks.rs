@@ -19,7 +19,7 @@ pub(crate) struct Fault {
     pub(crate) narrow: Option<String>,
 }
 
-/// A lock in the report's terms; `place` says where a site is, and `stores` if it is a plain store.
+/// A lock in the report's terms. `place` says where a site is, and `stores` whether it is a plain store.
 pub(crate) fn held(
     held: &log::Lock,
     place: impl Fn(u32) -> String,
@@ -38,25 +38,31 @@ pub(crate) fn held(
     }
 }
 
-/// What is wrong with the lock that both sides held, if there is one and something is.
+/// A lock that a thread of the race has released by a plain store.
+fn plainly_released(accesses: &[Access; 2]) -> Option<Fault> {
+    let mut held = accesses.iter().flat_map(|access| &access.locks);
+    let held = held.find(|held| held.plain)?;
+    let released = held.released.as_ref()?;
+    Some(Fault {
+        rule: RuleId::ReleaseAcquire,
+        what: format!(
+            "the lock taken at {} is released by a plain write at {released}",
+            held.taken
+        ),
+        help: format!(
+            "release the lock by an atomic in place of the plain write at {released}: `__threadfence()` and then `atomicExch(&lock, 0)`, or a store by `cuda::atomic_ref` of device scope with `cuda::memory_order_release`"
+        ),
+        narrow: None,
+    })
+}
+
+/// What is wrong with a lock of the two threads: one releases it by a plain store, or both hold it and it does not order
+/// them.
 pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     let [first, second] = accesses;
-    let all = accesses.iter().flat_map(|access| &access.locks);
-    if let Some((held, released)) = all
-        .filter(|held| held.plain)
-        .find_map(|held| Some((held, held.released.as_ref()?)))
-    {
-        return Some(Fault {
-            rule: RuleId::ReleaseAcquire,
-            what: format!(
-                "the lock taken at {} is released by a plain write at {released}",
-                held.taken
-            ),
-            help: format!(
-                "release the lock by an atomic in place of the plain write at {released}, behind `__threadfence()`: `atomicExch(&lock, 0)`, or a `cuda::atomic_ref` of device scope and `cuda::memory_order_release`"
-            ),
-            narrow: None,
-        });
+    let released = plainly_released(accesses);
+    if released.is_some() {
+        return released;
     }
     let (before, now) = first.locks.iter().find_map(|before| {
         let excludes = |now: &&HeldLock| is_same(before, now) && !(before.shared && now.shared);

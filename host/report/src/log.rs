@@ -458,7 +458,8 @@ pub struct Race {
     /// What comes nearest to ordering the two accesses.
     #[serde(default)]
     pub cause: Option<Cause>,
-    /// The earlier access is an asynchronous copy, and nothing orders the later one behind its issue either.
+    /// The earlier access is an asynchronous copy, and the later one is not even ordered behind the instruction that
+    /// started it.
     #[serde(default)]
     pub precedes_issue: bool,
     /// The flag or counter by which it would.

@@ -15,7 +15,7 @@ pub enum Cause<T> {
         by: T,
         /// In which scope.
         scope: Scope,
-        /// What the acquire would do with a release of a scope that is wide enough.
+        /// Whether the acquire would be enough if the release were.
         #[serde(default)]
         acquire: Acquire,
     },
@@ -53,8 +53,8 @@ pub enum Cause<T> {
     /// A flag that the later thread's CTA has observed was written by the earlier thread's CTA, before the
     /// earlier access.
     Early,
-    /// A thread of the later one's CTA has observed a flag that a thread of the earlier one's CTA wrote, and a barrier
-    /// of a CTA is missing.
+    /// A flag orders two threads, one of each thread's CTA, but a barrier between one of them and the racing thread of
+    /// its CTA is missing.
     NoBarrier {
         /// Between the earlier access and the write of the flag.
         before: bool,
@@ -103,14 +103,14 @@ impl<T> Cause<T> {
     }
 }
 
-/// Whether a thread has acquired what it has observed.
+/// How a thread has acquired a release that it has observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Acquire {
-    /// In a scope with the releasing thread.
+    /// In a scope that includes the releasing thread.
     #[default]
     Wide,
-    /// In a scope that leaves it out.
+    /// In a scope that does not.
     Narrow,
     /// Not at all.
     Missing,

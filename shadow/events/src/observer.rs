@@ -218,7 +218,7 @@ pub trait Observer {
         let _ = (who, decides, on, from);
     }
 
-    /// The launch has ended without an error. `on` says what a byte of global memory depends on, where
+    /// The launch has ended without an error. `on` gives the dependences of a byte of global memory. Called only if
     /// [`Self::follows_values`].
     fn ends(&mut self, on: &dyn Fn(u64) -> Sources) {
         let _ = on;

@@ -20,7 +20,7 @@ pub(crate) struct Arrivals {
     waiting: Vec<(u32, u32)>,
     /// Lanes that have gone on, by warp, with what they knew when they arrived.
     passed: Vec<(u32, u32, Times)>,
-    /// And of fences.
+    /// The `fence.sc`s that the lanes in `passed` knew of.
     fenced: Fenced,
     /// The barrier waits for a number of threads, and not for whoever is left of the CTA.
     counted: bool,
@@ -260,11 +260,11 @@ impl Cta {
         }
     }
 
-    /// What all threads of the CTA together know of fences.
+    /// The `fence.sc`s that any thread of the CTA knows of.
     fn fenced(&self, cta: u64, shape: &Shape) -> Fenced {
         let mut fenced = self.base.fenced.clone();
         let warps = (0..shape.warps()).map(|warp| (warp, self.known(warp)));
-        // Where all have executed one at one time of theirs, that is said once.
+        // If all threads have executed one at the same time of theirs, one time for the CTA is enough.
         let mut times = warps.clone().map(|(warp, lanes)| {
             let groups = lanes.into_iter().flat_map(Lanes::groups);
             let mut here = groups.filter(|(mask, _)| mask & shape.lanes(warp) != 0);
@@ -292,7 +292,7 @@ impl Cta {
     }
 }
 
-/// Adds what lanes of a warp know of fences to `into`.
+/// Adds the `fence.sc`s that lanes of a warp know of to `into`.
 fn arrive(into: &mut Fenced, clocks: &Lanes, of: Warp, lanes: u32, existing: u32) {
     for (mask, view) in clocks.groups().filter(|(_, view)| !view.fenced.is_empty()) {
         let mask = mask & lanes & existing;

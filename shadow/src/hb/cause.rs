@@ -60,8 +60,8 @@ impl Engine {
         self.close(race).map(|of| of.cause)
     }
 
-    /// True when the earlier access of a race that was found just now is a copy by another thread, and nothing orders the
-    /// later one behind its issue either. Not of copies that end with an mbarrier.
+    /// For a race that was found just now: the earlier access is an asynchronous copy by another thread, and the later one
+    /// is not even ordered behind the instruction that started it. Always false for copies that end with an mbarrier.
     pub fn precedes_issue(&self, race: &Race) -> bool {
         let lane = 1 << race.earlier.thread.lane;
         race.rule == Rule::Asynchronous
@@ -200,7 +200,7 @@ impl Engine {
                 let before = !store.knew(them, race.time);
                 let after = times.get(me, reader) < heard.at;
                 let early = race.time > heard.writer.time;
-                // What the writer released with the flag, or right before it, the reader has acquired.
+                // The reader has acquired a release by the flag, or by the fence right before it.
                 let Epoch { thread, time } = heard.writer;
                 let knows = view(reader.warp, reader.lane).times.get(reader, thread);
                 let whole = knows > 0 && knows + 1 >= time;

@@ -21,7 +21,7 @@ use super::{Engine, each};
 pub(crate) struct Counted {
     site: u32,
     seen: Option<Pending>,
-    /// What the writes that it has observed carry of `fence.sc`s.
+    /// The clocks of `fence.sc`s that the observed writes carry.
     fences: Sparse,
     /// The thread's own time then.
     time: Time,

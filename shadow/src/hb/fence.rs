@@ -12,9 +12,9 @@ use super::{Engine, each};
 /// Ordering of a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FenceKind {
-    /// `fence.sc`, which comes after the earlier ones of the run
+    /// `fence.sc`, ordered after the earlier ones of this run
     Sc,
-    /// `fence.sc`, which comes after those alone that no run could put behind it: see [`super::fenced`]
+    /// `fence.sc`, ordered only after those that come before it in every run: see [`super::fenced`]
     ScForced,
     /// `fence.acq_rel`
     AcqRel,
@@ -33,7 +33,7 @@ impl FenceKind {
         self != Self::Acquire
     }
 
-    /// Without the order of this run.
+    /// The kind without the order of this run.
     pub(crate) fn forced(self) -> Self {
         match self {
             Self::Sc => Self::ScForced,

@@ -1,14 +1,15 @@
-//! The order of `fence.sc`s that no run could turn around.
+//! The order of `fence.sc`s that every run has.
 //!
-//! All threads of a CTA store, execute a `fence.sc` each, and meet at a barrier; then one of them
-//! counts the CTA, or sets a flag. Whoever observes that, and meets others at a barrier that then execute a
-//! `fence.sc`, has put those fences behind the first ones: were one of them earlier, what has been
-//! observed would come before the write that it has observed (PTX ISA, "Fence-SC" and "Coherence").
-//! No release and no acquire of one thread orders the two sides.
+//! Which of two `fence.sc`s comes first differs from run to run, except for this pattern. All threads of a CTA
+//! store, execute a `fence.sc`, and wait at a barrier; then one thread sets a flag or counts the CTA. A thread of
+//! another CTA observes the flag and waits at a barrier, and then the threads there execute a `fence.sc`. If one of
+//! these later fences came before an earlier one, the read of the flag would come before the write that it has
+//! observed (PTX ISA, "Fence-SC" and "Coherence"). So the stores are ordered before what follows the later fences,
+//! although the thread that sets the flag does not release them.
 //!
-//! So a strong write carries what came before the `fence.sc`s that it comes after, and a strong read
-//! takes it along. Both pass through barriers of warps, CTAs and clusters, and end at the next
-//! `fence.sc`. Only fences of gpu scope or wider are followed.
+//! A strong write therefore carries the clocks of the `fence.sc`s before it, a strong read takes them along, and
+//! barriers of warps, CTAs and clusters pass them on until the next `fence.sc`, which joins them. Fences of a scope
+//! narrower than gpu are left out.
 
 use alloc::vec::Vec;
 use events::Scope;
@@ -17,16 +18,16 @@ use hashbrown::HashMap;
 
 use super::clock::{Sparse, Time, Times};
 use super::place::{Party, Shape, Thread, Warp};
-use super::release::Write;
+use super::release::{LINE, Write};
 
-/// What a thread knows of `fence.sc`s by program order and barriers.
+/// The `fence.sc`s that a thread knows of by program order, barriers and observed writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fenced {
-    /// Its clock at its last `fence.sc`, while no barrier has passed it on.
+    /// The thread's clock at its last `fence.sc`, if no barrier has followed.
     own: Option<Times>,
-    /// What precedes the `fence.sc`s of other threads that it comes after.
+    /// The clocks of other threads' `fence.sc`s that come before the thread, by barriers.
     others: Sparse,
-    /// What precedes the `fence.sc`s that its next one must come after.
+    /// The clocks of the `fence.sc`s that come before the thread's next one, by an observed write.
     observed: Sparse,
 }
 
@@ -35,41 +36,41 @@ impl Fenced {
         self.own.is_none() && self.others.is_empty() && self.observed.is_empty()
     }
 
-    /// Its thread's own time at its last `fence.sc`, while no barrier has passed it on.
+    /// The thread's own time at its last `fence.sc`, if no barrier has followed.
     pub(crate) fn time(&self) -> Option<Time> {
         self.own.as_ref().map(|own| own.own)
     }
 
-    /// It comes after `fence.sc`s of all threads of a CTA, at a time of theirs.
+    /// Adds `fence.sc`s of all threads of a CTA, at one time.
     pub(crate) fn raise_cta(&mut self, cta: u64, time: Time) {
         self.others.raise_cta(cta, time);
     }
 
-    /// What a strong read of a write that carries `fences` adds up to, if it adds anything.
+    /// The observed clocks with those that a write carries, if that is more than before.
     pub(crate) fn observing(&self, fences: &Sparse) -> Option<Sparse> {
         self.observed.joined(fences)
     }
 
-    /// A strong read has observed a write that carries `fences`.
+    /// The thread observes a write that carries these clocks.
     pub(crate) fn observe(&mut self, fences: &Sparse) {
         self.observed.join(fences);
     }
 
-    /// Its thread, with the clock `times`, executes a `fence.sc`.
+    /// The thread executes a `fence.sc`: its clock learns what it has observed.
     pub(crate) fn order(&self, times: &mut Times, scope: Scope) {
         if scope >= Scope::Gpu {
             times.rest.join(&self.observed);
         }
     }
 
-    /// Its thread has executed a `fence.sc`, with this clock.
+    /// The thread has executed a `fence.sc`, and this is its clock then.
     pub(crate) fn fence(&mut self, times: &Times, scope: Scope) {
         if scope >= Scope::Gpu {
             self.own = Some(times.clone());
         }
     }
 
-    /// Some lanes of a warp arrive at a barrier; `whole` as in [`Times::publish`].
+    /// Lanes of a warp arrive at the barrier `at`; `whole` as in [`Times::publish`].
     pub(crate) fn arrive(&self, at: &mut Self, of: Warp, lanes: u32, whole: bool) {
         if let Some(own) = &self.own {
             own.publish(&mut at.others, of, lanes, whole);
@@ -78,13 +79,13 @@ impl Fenced {
         at.observed.join(&self.observed);
     }
 
-    /// Its thread has waited at a barrier.
+    /// The thread has waited at the barrier `at`.
     pub(crate) fn wait(&mut self, at: &Self) {
         self.others.join(&at.others);
         self.observed.join(&at.observed);
     }
 
-    /// Adds what a strong write of its thread carries.
+    /// Adds what a strong write of the thread `by` carries.
     fn carry(&self, by: Thread, carried: &mut Sparse) {
         if let Some(own) = &self.own
             && carried.get(by) < own.own
@@ -95,10 +96,7 @@ impl Fenced {
     }
 }
 
-/// Bytes that no aligned scalar access crosses.
-const LINE: u64 = 16;
-
-/// What the last strong writes carry, where they carry anything.
+/// The clocks that the last strong writes carry, by line of memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
     lines: HashMap<u64, Vec<Word>>,
@@ -109,7 +107,7 @@ struct Word {
     address: u64,
     bytes: u32,
     writer: Party,
-    /// By all writes that the last one continues.
+    /// Of the last write, and of those before it if it is a read-modify-write.
     fences: Sparse,
 }
 
@@ -118,7 +116,7 @@ impl Carried {
         self.lines.is_empty()
     }
 
-    /// What the write that a strong read of some bytes observes carries.
+    /// The clocks carried by the write that a strong read observes.
     pub(crate) fn at(
         &self,
         shape: &Shape,
@@ -135,7 +133,7 @@ impl Carried {
         observes.then_some(&word.fences)
     }
 
-    /// A strong write, or with `rmw` a read-modify-write.
+    /// Enters a strong write, or with `rmw` a read-modify-write.
     pub(crate) fn write(&mut self, shape: &Shape, write: &Write<'_>, rmw: bool) {
         if self.is_empty() && write.fenced.is_empty() {
             return;
@@ -160,7 +158,7 @@ impl Carried {
         }
     }
 
-    /// Something is written over some bytes.
+    /// Some bytes are overwritten.
     pub(crate) fn overwrite(&mut self, address: u64, bytes: u32) {
         if self.is_empty() {
             return;

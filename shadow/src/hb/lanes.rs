@@ -38,6 +38,7 @@ pub(crate) struct View {
     pub(crate) fences: Vec<Fence>,
     /// What its last atomic that counts has observed, and it may not have acquired.
     pub(crate) counted: Option<Counted>,
+    /// The `fence.sc`s that every run has before what the thread does next.
     pub(crate) fenced: Fenced,
 }
 

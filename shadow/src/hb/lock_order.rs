@@ -1,7 +1,7 @@
 //! What only locks, and the order in which they were taken, have ordered in one run.
 //!
 //! A second engine is told the same as the first, but that taking a lock acquires nothing, and that
-//! of the order of `fence.sc`s only what is forced is taken. A critical section still comes after the earlier
+//! `fence.sc`s are ordered only as in every run (`fenced.rs`). A critical section still comes after the earlier
 //! ones of its lock, as soon as it accesses what one of them has accessed in conflict: this is
 //! "weak causally precedes" (Kini, Mathur, Viswanathan, "Dynamic Race Prediction in Linear Time",
 //! PLDI 2017), with more order, never less, but for its rule about critical sections that are

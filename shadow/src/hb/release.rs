@@ -48,7 +48,7 @@ struct Location {
 }
 
 /// Bytes that no aligned scalar access crosses.
-const LINE: u64 = 16;
+pub(crate) const LINE: u64 = 16;
 
 /// All locations that something may be observed at.
 #[derive(Clone, Debug, Default)]
@@ -120,7 +120,7 @@ impl Releases {
         })
     }
 
-    /// What the write that a strong read observes carries of `fence.sc`s; see [`Fenced`].
+    /// The clocks of `fence.sc`s that a strong read observes; see [`super::fenced`].
     pub(crate) fn carried(&self, shape: &Shape, reader: Party, address: u64, bytes: u32) -> Sparse {
         let carried = self.carried.at(shape, reader, address, bytes);
         carried.cloned().unwrap_or_default()
@@ -132,7 +132,7 @@ impl Releases {
         self.end_locations(address, bytes);
     }
 
-    /// Nothing can be observed any more at locations that overlap some bytes.
+    /// Releases at locations that overlap some bytes can no longer be observed.
     fn end_locations(&mut self, address: u64, bytes: u32) {
         let end = address + u64::from(bytes);
         for line in address / LINE..=(end - 1) / LINE {

@@ -2,9 +2,9 @@
 //!
 //! PTX puts the `fence.sc`s of a run into one order, and each comes after those before it whose scopes
 //! include each other. Which comes first is the run's doing: another run may turn them around, and
-//! with them all that nothing else orders. So the [`Engine`] that looks for races is told of
-//! [`FenceKind::ScForced`], and clocks beside it, which know no accesses but strong ones, take the order of
-//! the run: a race that they have in order is none in this run.
+//! with them all that nothing else orders. So the [`Engine`] that looks for races gets
+//! each as [`FenceKind::ScForced`]. A second set of clocks, which follows strong accesses alone, takes the order
+//! of this run: a race that these clocks order does not show in this run.
 //!
 //! So it is with atomics that count threads, of which the engine takes no order ([`Engine::counts`]).
 //!

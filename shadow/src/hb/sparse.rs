@@ -551,7 +551,7 @@ impl Sparse {
         }
     }
 
-    /// The two together, where this one does not know all of `other`.
+    /// Both joined; none if `other` adds nothing.
     pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
         let mut all = self.clone();
         all.join(other);

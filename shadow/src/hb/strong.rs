@@ -8,7 +8,7 @@
 //! The order is kept by clocks of its own, which differ from the [`Engine`]'s in three ways, so that
 //! the answer does not depend on who came first:
 //! 1. who observes a release has acquired it, unless a fence of too narrow a scope says otherwise;
-//! 2. of the order of `fence.sc`s there is only what is forced (`fenced.rs`);
+//! 2. `fence.sc`s are ordered only as in every run (`fenced.rs`);
 //! 3. accesses under one lock are ordered if both critical sections have their fences, whichever
 //!    came first, and only then.
 //!

@@ -39,7 +39,7 @@ struct Done {
     access: Access,
     address: u64,
     heads: Vec<Head>,
-    /// What its thread had met by barriers.
+    /// What came before its thread by program order and barriers alone.
     near: Vec<u32>,
     /// The writes that come before it in observation order; they come before whatever it comes
     /// before.
@@ -56,7 +56,7 @@ pub(crate) struct Judge {
     sc: Vec<Head>,
     /// What comes before a thread by program order and barriers alone.
     near: Vec<Vec<u32>>,
-    /// The `fence.sc`s that are in no order of the run.
+    /// The fences of kind `ScForced`.
     forced: Vec<Head>,
     pub(crate) exited: Vec<bool>,
     /// By write: the threads whose loads have observed it, and when.
@@ -192,14 +192,14 @@ impl Judge {
         racy
     }
 
-    /// Something happens that others may come to know of.
+    /// The thread's own time goes up.
     fn tick(&mut self, me: usize) {
         self.clocks[me][me] += 1;
         self.near[me][me] = self.clocks[me][me];
     }
 
-    /// The clocks of the `fence.sc`s that one of a thread must come after: somebody whom it comes after by barriers
-    /// has observed a write of somebody who comes after them by barriers.
+    /// The clocks of the fences that come before a thread's next one in every run: a read that comes before it by
+    /// barriers has observed a write that comes after them by barriers.
     fn before_fence(&self, me: usize) -> Vec<Vec<u32>> {
         let near = &self.near[me];
         let reads = self.done.iter().filter(|read| {
@@ -363,12 +363,12 @@ impl Judge {
         }
     }
 
-    /// What a thread has met by barriers, for those who wait for it.
+    /// What comes before a thread by program order and barriers alone.
     pub(crate) fn near(&self, me: usize) -> Vec<u32> {
         self.near[me].clone()
     }
 
-    /// A thread has waited for others, at a barrier that is no other thread's.
+    /// A thread has waited at a barrier of its cluster for threads with these clocks.
     pub(crate) fn meet(&mut self, me: usize, near: &[Vec<u32>]) {
         near.iter().for_each(|near| join(&mut self.near[me], near));
     }

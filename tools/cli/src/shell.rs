@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use roff::{Roff, bold, line_break, roman};
 
 use crate::args::Cli;
 use crate::console;
@@ -81,78 +82,87 @@ fn in_zsh(script: &str) -> String {
         )
 }
 
+/// Environment variables that the command reads.
+const ENVIRONMENT: [(&str, &str); 5] = [
+    (
+        "CUDARUN_CHECK_OPTIONS",
+        "Options, quoted as in a shell. They override those of cudarun-check.toml; the command line overrides them.",
+    ),
+    (
+        "NO_COLOR",
+        "If it is set and not empty, the output has no colours, unless --color always is given.",
+    ),
+    (
+        "COLUMNS",
+        "Width of the report in columns. The default is the width of the terminal.",
+    ),
+    (
+        "GITHUB_ACTIONS",
+        "If it is \"true\" and no --format is given, races are printed as GitHub annotations in addition to the text.",
+    ),
+    (
+        "GITHUB_STEP_SUMMARY",
+        "A report that is written to this file is appended to it: --format markdown:$GITHUB_STEP_SUMMARY.",
+    ),
+];
+
 /// Writes a manual page for the command and one for each subcommand into a folder.
 pub(crate) fn manual(folder: &Path) -> Result<u8, Stop> {
-    let written = clap_mangen::generate_to(whole(), folder).and_then(|()| {
-        let path = folder.join("cudarun-check.1");
-        let page = std::fs::read_to_string(&path)?;
-        std::fs::write(path, in_man(&page))
-    });
+    let written = clap_mangen::generate_to(whole(), folder)
+        .and_then(|()| std::fs::write(folder.join("cudarun-check.1"), main_page()?));
     written.map(|()| 0).map_err(|error| {
         let text = format!("cannot write manual pages to {}: {error}", folder.display());
         Stop::new(INTERNAL, text)
     })
 }
 
-/// The page of the command with what the definition of its options does not have: the program that it runs, what it takes
-/// from the environment, and exit codes by number.
-fn in_man(page: &str) -> String {
-    const SYNOPSIS: &str = "\\fBcudarun\\-check\\fR [OPTIONS] PROGRAM [ARGUMENTS]...\n.br\n\\fBcudarun\\-check\\fR COMMAND [OPTIONS] ...";
-    let section = |text: &str, title: &str| {
-        let start = text.find(&format!(".SH {title}\n"))?;
-        let body = start + text[start..].find('\n')? + 1;
-        let end = text[body..].find(".SH ").map_or(text.len(), |at| body + at);
-        Some((start, body, end))
-    };
-    let mut page = page.to_owned();
-    if let Some((start, _, end)) = section(&page, "EXTRA") {
-        page.replace_range(start..end, &further());
+/// The manual page of the command itself. Its synopsis has the program to run, which is no argument of [`whole`], and the
+/// environment and the exit codes have sections of their own.
+fn main_page() -> std::io::Result<Vec<u8>> {
+    let mut command = whole().disable_help_subcommand(true);
+    command.build();
+    let help = command.get_after_help().map(ToString::to_string);
+    let man = clap_mangen::Man::new(command);
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    let mut synopsis = Roff::new();
+    synopsis.control("SH", ["SYNOPSIS"]);
+    for arguments in ["[OPTIONS] PROGRAM [ARGUMENTS]...", "COMMAND [OPTIONS] ..."] {
+        let arguments = roman(format!(" {arguments}"));
+        synopsis.text([bold("cudarun-check"), arguments, line_break()]);
     }
-    if let Some((_, body, end)) = section(&page, "SYNOPSIS") {
-        page.replace_range(body..end, &format!("{SYNOPSIS}\n"));
-    }
-    page
+    synopsis.to_writer(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    man.render_subcommands_section(&mut page)?;
+    entries("ENVIRONMENT", &ENVIRONMENT).to_writer(&mut page)?;
+    let help = help.unwrap_or_default();
+    entries("EXIT STATUS", &exit_codes(&help)).to_writer(&mut page)?;
+    man.render_version_section(&mut page)?;
+    Ok(page)
 }
 
-/// Sections on the environment and on exit codes, in the language of manual pages.
-fn further() -> String {
-    const ENVIRONMENT: [(&str, &str); 5] = [
-        (
-            "CUDARUN_CHECK_OPTIONS",
-            "Options, as on the command line and quoted as in a shell. The command line wins over them, and they over cudarun-check.toml.",
-        ),
-        ("NO_COLOR", "No colours, unless --color says otherwise."),
-        (
-            "COLUMNS",
-            "Width of the report, where the terminal does not tell.",
-        ),
-        (
-            "GITHUB_ACTIONS",
-            "Races are printed as annotations of GitHub too.",
-        ),
-        (
-            "GITHUB_STEP_SUMMARY",
-            "File that a summary in Markdown is added to, under GitHub Actions.",
-        ),
-    ];
-    let entry = |(name, text): (&str, &str)| {
-        let text = text.replace('-', "\\-").replace('\'', "\\*(Aq");
-        format!(".TP\n\\fB{name}\\fR\n{text}\n")
+fn entries(title: &str, entries: &[(&str, &str)]) -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", [title]);
+    for &(name, text) in entries {
+        section.control("TP", []);
+        section.text([bold(name)]);
+        section.text([roman(text)]);
+    }
+    section
+}
+
+/// The exit codes that the end of `--help` lists, with their meanings.
+fn exit_codes(help: &str) -> Vec<(&str, &str)> {
+    let codes = help.split_once("Exit codes: ");
+    let codes = codes.map_or("", |(_, codes)| codes.trim_end_matches('.'));
+    let entry = |code| match str::split_once(code, ' ') {
+        Some((number, meaning)) if number.parse::<u8>().is_ok() => (number, meaning),
+        _ => ("any other", code),
     };
-    let environment: String = ENVIRONMENT.into_iter().map(entry).collect();
-    let help = Cli::command().get_after_help().map(ToString::to_string);
-    let help = help.unwrap_or_default();
-    let codes = help
-        .split_once("Exit codes: ")
-        .map_or("", |(_, codes)| codes);
-    let codes = codes.trim_end_matches('.').split("; ").map(|code| {
-        let number = code
-            .split_once(' ')
-            .filter(|(number, _)| number.parse::<u8>().is_ok());
-        entry(number.unwrap_or(("any other", code)))
-    });
-    let codes: String = codes.collect();
-    format!(".SH ENVIRONMENT\n{environment}.SH \"EXIT STATUS\"\n{codes}")
+    codes.split("; ").map(entry).collect()
 }
 
 /// The command line with the options of `run` at its top, where they may stand without `run`, and without what is hidden.

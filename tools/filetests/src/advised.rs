@@ -1,4 +1,4 @@
-//! What the report advises, done to the file: it must repair what it is said of.
+//! Applies the help of reports to the files of `tests/race`, and expects that nothing is reported any more.
 
 use std::collections::BTreeSet;
 
@@ -16,23 +16,23 @@ const SEEDS: u64 = 4;
 /// What `__threadfence()` is.
 const FENCE: &str = "fence.sc.gpu;";
 
-/// Something that advice does to a file.
+/// A change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Edit {
-    /// Puts a line in.
+    /// Inserts a line.
     Insert {
-        /// In front of which line, from 1.
+        /// The line that it comes in front of, from 1.
         before: usize,
         text: &'static str,
     },
-    /// Makes the scope of a line that of the device.
+    /// Replaces the scope in a line, from 1, by that of the device.
     Widen(usize),
 }
 
-/// Does what the reports of a case advise, where all of it can be done line by line. False if it cannot.
+/// Applies all help of a case's reports, if that can be done line by line; otherwise returns false.
 ///
 /// # Errors
-/// When something is reported all the same, and the case does not say so with a reason, or the launch fails.
+/// When a race is still reported, unless the case gives a reason (`advice`); when the launch fails, or misuses a barrier.
 pub fn judge(case: &Case) -> Result<bool> {
     let context = report::Context {
         scoped: race::model(case)? == Some(Model::Scoped),
@@ -47,7 +47,7 @@ pub fn judge(case: &Case) -> Result<bool> {
         let report = machine(seed)?.report(&ready, &launch, &arguments, &context)?;
         helps.extend(report.races.into_iter().map(|race| race.help));
     }
-    // What a scope hides is reported when it is repaired.
+    // A scope that is too narrow hides other races. They are reported once it is widened.
     let behind = |help: &&String| help.starts_with("first repair the scope that CR005 names");
     let partly = helps.iter().any(|help| behind(&help));
     let mut edits = BTreeSet::new();
@@ -104,12 +104,12 @@ fn edited(text: &str, edits: &BTreeSet<Edit>) -> String {
     all
 }
 
-/// What a help asks for, if that can be done line by line.
+/// The changes that a help asks for; none if they are no changes of single lines.
 fn wanted(help: &str) -> Vec<Edit> {
     if let Some((one, other)) = help.split_once("; and ") {
         return [wanted(one), wanted(other)].concat();
     }
-    // What stands behind is another way, or for another case.
+    // The rest of the sentence gives a reason or an alternative.
     let help = help.split(';').next().unwrap_or_default();
     let help = help.split(", or ").next().unwrap_or_default();
     let lines = |text: &str| -> Vec<usize> {

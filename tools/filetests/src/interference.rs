@@ -1,9 +1,12 @@
-//! What the simulated device says that values depend on, against runs in which that is something else.
+//! Checks the dependences that the simulated device reports for `verify`, by noninterference.
 //!
-//! A run that follows values says of each byte of memory what it depends on, and tells where such a value decides what is
-//! executed or where an access goes. Where none decides, a run with other input, or under another schedule, takes the
-//! same way, and leaves another byte only where that depends on it. This is noninterference (Goguen and Meseguer,
-//! "Security Policies and Security Models", S&P 1982), from which `verify` concludes "all data" and "all schedules".
+//! The device reports, for each byte of memory, whether it depends on the input or on the schedule, and whether such a
+//! value decides a branch or an address. If no value that depends on the input decides anything, a run with other input
+//! must execute the same instructions, and may differ only in bytes that depend on the input. The same holds for
+//! schedules. `verify` concludes "all data" and "all schedules" from it. The property is that of Goguen and Meseguer,
+//! "Security Policies and Security Models" (S&P 1982).
+
+use std::ops::Range;
 
 use anyhow::{Context, Result, ensure};
 use events::{Decides, Executing, Observer, Sources};
@@ -19,11 +22,12 @@ use crate::random::Random;
 /// Runs with other input, and under other schedules.
 const RUNS: u64 = 3;
 
-/// What a run has told.
+/// What the device reports in a run.
 #[derive(Default)]
 struct Follower {
-    /// The memory of the arguments: first bytes, and how many.
-    memory: Vec<(u64, u64)>,
+    /// The addresses of the arguments' memory.
+    memory: Vec<Range<u64>>,
+    /// What the values depend on that decide a branch or an address.
     decides: Sources,
     /// What each byte depends on, by argument.
     on: Vec<Vec<Sources>>,
@@ -40,12 +44,12 @@ impl Observer for Follower {
     }
 
     fn ends(&mut self, on: &dyn Fn(u64) -> Sources) {
-        let bytes = |&(first, count): &(u64, u64)| (first..first + count).map(on).collect();
-        self.on = self.memory.iter().map(bytes).collect();
+        let memory = self.memory.iter().cloned();
+        self.on = memory.map(|bytes| bytes.map(on).collect()).collect();
     }
 }
 
-/// What a case was held against.
+/// With which other runs a case was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Judged {
     /// Runs with other input.
@@ -54,11 +58,11 @@ pub struct Judged {
     pub schedules: bool,
 }
 
-/// Holds what a run of a case says against other runs, as far as nothing has decided; `ordered` says that its threads do
-/// not race, so that the schedule is nothing but what the device takes for it.
+/// Compares a run of a case with runs with other input and, if `ordered`, with runs under other schedules. `ordered` says
+/// that the case has no races, because the device does not report what depends on the order of racing accesses.
 ///
 /// # Errors
-/// When such a run fails, or leaves a byte that is not said to depend on what was changed.
+/// When such a run fails, or leaves another value in a byte that the device reports as independent.
 pub fn judge(case: &Case, ordered: bool) -> Result<Judged> {
     let (launch, arguments) = exec::launch(case)?;
     let ready = machine::ready(Parsed::new(&case.text), None);
@@ -79,7 +83,7 @@ pub fn judge(case: &Case, ordered: bool) -> Result<Judged> {
             for (at, (one, other)) in one.iter().zip(other).enumerate() {
                 ensure!(
                     one == other || of(said.on[argument][at]),
-                    "byte {at} of argument {argument} is {one:#x} in one run and {other:#x} in another, and depends on nothing"
+                    "byte {at} of argument {argument} is {one:#x} in one run and {other:#x} in another, and is reported as independent"
                 );
             }
         }
@@ -94,15 +98,16 @@ pub fn judge(case: &Case, ordered: bool) -> Result<Judged> {
                 .map(|arg| other(arg, &mut random))
                 .collect();
             let (contents, _) = run(&changed, seed, Schedule::RoundRobin)?
-                .context("the launch fails with other input, which decides nothing")?;
+                .context("the launch fails with other input, although no input decides anything")?;
             compare(&contents, |on| on.input).with_context(|| format!("other input, {seed}"))?;
         }
     }
     if ordered && !said.decides.schedule {
         judged.schedules = true;
         for seed in 1..=RUNS {
-            let (contents, _) = run(&arguments, 0, Schedule::Seeded(seed))?
-                .context("the launch fails under another schedule, which decides nothing")?;
+            let (contents, _) = run(&arguments, 0, Schedule::Seeded(seed))?.context(
+                "the launch fails under another schedule, although the schedule decides nothing",
+            )?;
             compare(&contents, |on| on.schedule).with_context(|| format!("schedule {seed}"))?;
         }
     }

@@ -5,6 +5,7 @@ mod trace;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use ::events::Observer;
@@ -33,7 +34,7 @@ const SHARED_CONTENT: [u32; 2] = [1, 0xdead_beef];
 /// A launch that takes longer hangs.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What waits for longer in a run without checks waits in vain.
+/// Warp instructions after which a launch without checks is given up: it waits for something that does not come.
 const INSTRUCTIONS: u64 = 1_000_000;
 
 /// How to launch a case.
@@ -204,7 +205,7 @@ pub fn ready(text: impl Into<Parsed>, checks: Option<Checks>) -> Ready {
     })
 }
 
-/// A launch that can be made.
+/// A launch with its arguments in device memory.
 struct Prepared {
     id: simt::ModuleId,
     kernel: String,
@@ -291,25 +292,22 @@ impl Machine {
         Ok(Report::build(&[log], context, &Sources::default()))
     }
 
-    /// Runs the launch without checks, under a schedule, for an observer that is told where the memory of the arguments
-    /// lies: first bytes, and how many. What the memory holds afterwards, if the launch succeeds.
+    /// Runs the launch without checks, under a schedule. `observer` makes its observer of the addresses of the arguments'
+    /// memory. Returns the contents of that memory and the observer; nothing if the launch fails.
     pub(crate) fn observed<T: Observer>(
         mut self,
         ready: &Ready,
         launch: &Launch,
         arguments: &[Arg],
         schedule: Schedule,
-        observer: impl FnOnce(Vec<(u64, u64)>) -> T,
+        observer: impl FnOnce(Vec<Range<u64>>) -> T,
     ) -> Result<Option<(Vec<Vec<u8>>, T)>> {
         let mut prepared = self.prepare(ready, launch, arguments)?;
         prepared.request.schedule = schedule;
         prepared.request.limits.max_warp_instructions = Some(INSTRUCTIONS);
-        let lengths = arguments
-            .iter()
-            .map(Arg::bytes)
-            .collect::<Result<Vec<_>>>()?;
-        let addresses = prepared.addresses.iter().copied();
-        let mut observer = observer(addresses.zip(lengths).collect());
+        let memory = arguments.iter().zip(&prepared.addresses);
+        let memory = memory.map(|(argument, &first)| Ok(first..first + argument.bytes()?));
+        let mut observer = observer(memory.collect::<Result<_>>()?);
         let Prepared {
             id,
             kernel,

@@ -100,7 +100,7 @@ impl Oracle {
     }
 }
 
-/// Whether nothing at all is said of a case's accesses.
+/// Whether a case has no races and no warnings.
 ///
 /// # Errors
 /// When the case does not say whether it has races.

@@ -40,10 +40,11 @@ pub struct Repair {
     /// copy, but not for it, because its group is not committed, the line of that wait.
     #[serde(default)]
     pub waits: Vec<u32>,
-    /// Of the ways between the two, only those from the later access to the earlier one have no barrier of the block.
+    /// There is a path without a barrier of the block from the later access to the earlier one, and none from the earlier
+    /// access to the later one.
     #[serde(default)]
     pub only_back: bool,
-    /// The later access is a copy, and control flow comes from there to the earlier one without a wait for it.
+    /// The later access is an asynchronous copy, and there is a path to the earlier one that does not wait for it.
     #[serde(default)]
     pub unfinished: bool,
 }

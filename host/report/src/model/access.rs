@@ -87,7 +87,8 @@ pub struct HeldLock {
     pub entry: Option<Scope>,
     /// What gave it back, as `file:line`, if that came before the race.
     pub released: Option<String>,
-    /// That is a plain store, which releases nothing and races with whoever takes the lock. Only help needs it.
+    /// `released` is a plain store, which releases nothing and races with the atomics that take the lock. The help
+    /// says so; the JSON has the access itself.
     #[serde(skip)]
     pub(crate) plain: bool,
     /// Scope of the release before giving it back, if there is one.

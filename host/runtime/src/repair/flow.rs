@@ -166,14 +166,15 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// Whether, of the ways between two statements, only those from the later to the earlier one have no barrier of the
-    /// block.
+    /// Whether there is a path without a barrier of the block from the later of two statements to the earlier one, and
+    /// none from the earlier to the later one.
     pub(super) fn only_back(&self, [earlier, later]: [usize; 2]) -> bool {
         let open = |way| self.reaches(way, &[], Order::Block);
         open([later, earlier]) && !open([earlier, later])
     }
 
-    /// Whether the later of two statements is a copy, and no wait for it stands on a way to the earlier one.
+    /// Whether the later of two statements is an asynchronous copy, and there is a path to the earlier one that does not
+    /// wait for it.
     pub(super) fn unfinished(&self, [earlier, later]: [usize; 2]) -> bool {
         let wait = self.awaited(later);
         wait.is_some_and(|wait| self.reaches([later, earlier], &[], wait))

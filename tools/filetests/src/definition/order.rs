@@ -43,8 +43,8 @@ pub(super) enum Under {
     /// Every strong read acquires what it observes, in its own scope.
     Scoped,
     /// Of unordered strong conflicts: a thread has acquired the releases that it has observed, unless it
-    /// has tried to by a fence or an acquire of too narrow a scope, and of the order of `fence.sc`s there is only
-    /// what no run could turn around.
+    /// has tried to by a fence or an acquire of too narrow a scope. Two `fence.sc`s are in order only if every run has
+    /// them in that order.
     Strong,
     /// The same, where taking a lock acquires nothing.
     Unlocked,
@@ -415,9 +415,9 @@ impl Run {
         }
     }
 
-    /// A `fence.sc` comes after another where a thread whose accesses it comes after, by barriers, has observed a
-    /// write that comes after the other by barriers: turned around, they would put what has been
-    /// observed behind who has observed it.
+    /// Orders a new `fence.sc` behind an earlier one if a read that comes before the new one, by program order and
+    /// barriers, has observed a write that comes after the earlier one, by program order and barriers. If the new one
+    /// came first, the read would come before the write that it has observed.
     fn force(&mut self, launch: &Launch<'_>, node: usize, first: usize) {
         let met = &self.bases[Under::Barriers as usize].before;
         let returns = |what| match what {

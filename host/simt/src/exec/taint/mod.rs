@@ -180,7 +180,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
     }
 
-    /// The launch has ended.
+    /// Tells the observer that the launch has ended.
     pub(super) fn end(&mut self) {
         if !self.follows_values() {
             return;
@@ -351,7 +351,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 let spot = place.spot.plus(step);
                 let place = Place { spot, ..place };
                 let mut on = sources(value);
-                // Another strong store that nothing orders may have come last.
+                // Under another schedule an earlier strong store may come last.
                 on.schedule |= access.strong && self.taint.is_written(spot, bytes);
                 self.write_taint(place, bytes, executes, on, loose);
             }
