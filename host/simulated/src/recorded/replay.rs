@@ -3,7 +3,7 @@
 use report::log::{Event, Writer};
 use runtime::backend::Backend;
 use runtime::between::{Steps, Wanted};
-use runtime::{Checker, Code, Show};
+use runtime::{Checker, Code, Options, Show};
 use simt::LaunchStats;
 
 use super::{Damaged, Ended, Recorded};
@@ -21,6 +21,8 @@ pub struct Replayed {
     pub differences: Vec<String>,
     /// What the launch did, if it did not fail.
     pub stats: LaunchStats,
+    /// The launch has launched or copied something itself, which is not run again.
+    pub has_more: bool,
 }
 
 impl Recorded {
@@ -29,16 +31,33 @@ impl Recorded {
     /// # Errors
     /// When the parts do not fit together.
     pub fn replay(&self, wanted: Option<Wanted>) -> Result<Replayed, Damaged> {
-        let mut options = self.options.clone();
-        options.progress = Show::Never;
-        let checker = Checker::new(options, Writer::Memory(Vec::new()))
-            .resuming(self.allocations.clone(), self.number.saturating_sub(1));
-        let ready = Ready::new(match self.options.check {
-            true => checker.code(self.ptx.as_str()),
+        self.replay_ready(&self.ready(), wanted)
+    }
+
+    /// Its module, for several runs of the same launch under other schedules.
+    pub fn ready(&self) -> Ready {
+        Ready::new(match self.options.check {
+            true => self.checker().code(self.ptx.as_str()),
             false => Code::unchecked(self.ptx.as_str()),
-        });
-        let mut sim = CheckedSim::new(self.memory()?, Some(checker));
-        let id = sim.load_placed(&ready, &self.origin, &self.placement);
+        })
+    }
+
+    fn checker(&self) -> Checker {
+        let options = Options {
+            progress: Show::Never,
+            ..self.options.clone()
+        };
+        Checker::new(options, Writer::Memory(Vec::new()))
+            .resuming(self.allocations.clone(), self.number.saturating_sub(1))
+    }
+
+    /// As [`replay`](Self::replay), with the module that [`ready`](Self::ready) has prepared.
+    ///
+    /// # Errors
+    /// When the parts do not fit together.
+    pub fn replay_ready(&self, ready: &Ready, wanted: Option<Wanted>) -> Result<Replayed, Damaged> {
+        let mut sim = CheckedSim::new(self.memory()?, Some(self.checker()));
+        let id = sim.load_placed(ready, &self.origin, &self.placement);
         let id = id.ok_or(Damaged::new("its module has variables without an address"))?;
         let launch = self.arguments.launch();
         let ran = Backend::launch(
@@ -82,6 +101,7 @@ impl Recorded {
             steps,
             differences,
             stats: result.unwrap_or_default(),
+            has_more: !launch.requests.is_empty(),
         })
     }
 }

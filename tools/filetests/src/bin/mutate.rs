@@ -42,15 +42,17 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut mutants = Mutants::default();
+    let progress = |line: &str| eprintln!("{line}");
     let section = match &arguments.launches {
         Some(folder) => {
-            mutants.of_launches(folder)?;
+            mutants.of_launches(folder, &progress)?;
             "launches"
         }
         None => {
             let folder = root.join("tests/race");
             let only = arguments.folder.as_ref();
-            mutants.of_files(&only.map_or(folder.clone(), |only| folder.join(only)))?;
+            let folder = only.map_or(folder.clone(), |only| folder.join(only));
+            mutants.of_files(&folder, &|_| ())?;
             "files"
         }
     };

@@ -81,56 +81,122 @@ impl Explained {
     }
 }
 
-/// Explains the mutant `this`, of all that can be done to a text. `alone` are those that are not reported by themselves.
+/// Explains the mutants `survivors` of a text. `alone` are those that are not reported by themselves, the survivors among
+/// them; `all` is everything that can be done to the text.
 pub(super) fn explain(
     subject: &Subject,
-    this: &Mutation,
+    survivors: &[&Mutation],
     alone: &[&Mutation],
     all: &[Mutation],
-) -> Result<Explained> {
-    let text = subject.text();
-    let reported = |mutations: &[&Mutation]| -> Result<bool> {
-        let found = subject.reported(&apply(text, mutations), 0..SCHEDULES)?;
-        Ok(found.is_some())
-    };
-    let later = SCHEDULES..SCHEDULES + MORE_SCHEDULES;
-    if let Some(seed) = subject.reported(&apply(text, &[this]), later)? {
-        return Ok(Explained::new(Cause::Rare, vec![seed]));
+) -> Result<Vec<Explained>> {
+    let trials = Trials { subject };
+    let seen = survivors.iter().map(|this| trials.by_itself(this));
+    let mut explained: Vec<Option<Explained>> = seen.collect::<Result<_>>()?;
+    if explained.iter().all(Option::is_some) {
+        return Ok(explained.into_iter().flatten().collect());
     }
-    if !reported(&[&this.stopping(text)])? {
-        return Ok(Explained::new(Cause::Idle, Vec::new()));
-    }
-    let others = || alone.iter().filter(|of| !of.overlaps(this));
-    for &other in others() {
-        if reported(&[this, other])? {
-            let line = u64::from(other.line);
-            return Ok(Explained::new(Cause::Redundant, vec![line]));
-        }
-    }
-    let mut gone: Vec<&Mutation> = Vec::new();
-    for &other in others() {
-        if gone.iter().any(|of| of.overlaps(other)) {
+    let gone = trials.all_at_once(alone)?;
+    let mut pairs: Vec<(&Mutation, u32)> = Vec::new();
+    for (this, explained) in survivors.iter().copied().zip(&mut explained) {
+        if explained.is_some() {
             continue;
         }
-        gone.push(other);
-        if reported(&gone)? {
-            gone.pop();
+        // Where the whole instruction may go, what is left of it may stay.
+        if gone.iter().any(|of| of.range == this.instruction) {
+            *explained = Some(left(this, &gone, alone, all));
+            continue;
         }
+        let others = gone.iter().copied().filter(|of| !of.overlaps(this));
+        let others: Vec<&Mutation> = others.collect();
+        let made = with(&others, this);
+        *explained = Some(match trials.silent(&made)? {
+            true => left(this, &made, alone, all),
+            false => {
+                let needed = trials.culprits(this, &others)?;
+                if let [other] = needed[..] {
+                    pairs.push((other, this.line));
+                }
+                Explained::new(Cause::Redundant, lines(needed.iter().copied()))
+            }
+        });
     }
-    let lines = |of: &mut dyn Iterator<Item = &Mutation>| {
-        let mut lines: Vec<u64> = of.map(|of| u64::from(of.line)).collect();
-        lines.sort_unstable();
-        lines.dedup();
-        lines
-    };
-    let with = [&gone[..], &[this]].concat();
-    if reported(&with)? {
-        let gone = lines(&mut gone.iter().copied());
-        return Ok(Explained::new(Cause::Redundant, gone));
+    let both = survivors.iter().zip(explained.into_iter().flatten());
+    Ok(both
+        .map(|(this, explained)| {
+            let pair = pairs.iter().find(|(other, _)| other.is(this));
+            match (pair, explained.cause) {
+                (Some(&(_, line)), Cause::Unneeded | Cause::Spare | Cause::Enough) => {
+                    Explained::new(Cause::Redundant, vec![u64::from(line)])
+                }
+                _ => explained,
+            }
+        })
+        .collect())
+}
+
+/// Runs of a text with several mutations made.
+struct Trials<'a> {
+    subject: &'a Subject,
+}
+
+impl Trials<'_> {
+    /// Whether no schedule reports a text with these mutations.
+    fn silent(&self, mutations: &[&Mutation]) -> Result<bool> {
+        let text = apply(self.subject.text(), mutations);
+        Ok(self.subject.reported(&text, 0..SCHEDULES)?.is_none())
     }
+
+    /// What explains a mutant whatever else is done.
+    fn by_itself(&self, this: &Mutation) -> Result<Option<Explained>> {
+        let text = self.subject.text();
+        let later = SCHEDULES..SCHEDULES + MORE_SCHEDULES;
+        if let Some(seed) = self.subject.reported(&apply(text, &[this]), later)? {
+            return Ok(Some(Explained::new(Cause::Rare, vec![seed])));
+        }
+        let idle = self.silent(&[&this.stopping(text)])?;
+        Ok(idle.then(|| Explained::new(Cause::Idle, Vec::new())))
+    }
+
+    /// As many as can be made together without a report: the first, and each of the others that goes with those before.
+    fn all_at_once<'m>(&self, alone: &[&'m Mutation]) -> Result<Vec<&'m Mutation>> {
+        let mut gone: Vec<&Mutation> = Vec::new();
+        for &other in alone {
+            if gone.iter().any(|of| of.overlaps(other)) {
+                continue;
+            }
+            gone.push(other);
+            if !self.silent(&gone)? {
+                gone.pop();
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Those of `others`, which are reported together with `this`, that are so by themselves. They are halved as long as
+    /// one half is enough.
+    fn culprits<'m>(&self, this: &Mutation, others: &[&'m Mutation]) -> Result<Vec<&'m Mutation>> {
+        if others.len() > 1 {
+            let (first, second) = others.split_at(others.len() / 2);
+            for half in [first, second] {
+                if !self.silent(&with(half, this))? {
+                    return self.culprits(this, half);
+                }
+            }
+        }
+        Ok(others.to_vec())
+    }
+}
+
+fn with<'m>(others: &[&'m Mutation], this: &'m Mutation) -> Vec<&'m Mutation> {
+    [others, &[this]].concat()
+}
+
+/// What `this` is where nothing is reported with all of `gone`: something stays, and orders all that must be ordered, or
+/// nothing does.
+fn left(this: &Mutation, gone: &[&Mutation], alone: &[&Mutation], all: &[Mutation]) -> Explained {
     let is_alone = |of: &Mutation| alone.iter().any(|alone| alone.range == of.range);
-    let touched = |of: &Mutation| with.iter().any(|gone| gone.overlaps(of));
-    let stays = lines(&mut all.iter().filter(|of| !touched(of) || !is_alone(of)));
+    let touched = |of: &Mutation| gone.iter().any(|gone| gone.overlaps(of));
+    let stays = lines(all.iter().filter(|of| !touched(of) || !is_alone(of)));
     let mut same = all.iter().filter(|of| of.instruction == this.instruction);
     let whole_may_go = same.any(|of| of.range == of.instruction && is_alone(of));
     let cause = match stays.is_empty() {
@@ -138,5 +204,12 @@ pub(super) fn explain(
         false if whole_may_go => Cause::Spare,
         false => Cause::Enough,
     };
-    Ok(Explained::new(cause, stays))
+    Explained::new(cause, stays)
+}
+
+fn lines<'m>(of: impl Iterator<Item = &'m Mutation>) -> Vec<u64> {
+    let mut lines: Vec<u64> = of.map(|of| u64::from(of.line)).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    lines
 }

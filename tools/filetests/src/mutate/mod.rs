@@ -13,10 +13,12 @@ mod subject;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 use report::log::Answer;
+use report::names::{base, demangle};
 use simulated::recorded::Recorded;
 
 use crate::files;
@@ -30,10 +32,9 @@ use subject::Subject;
 /// Schedules of each mutant: round robin and seeds.
 const SCHEDULES: u64 = 17;
 /// Launches with more warp instructions are left out, as each of their mutants runs many times.
-const MOST_INSTRUCTIONS: u64 = 100_000;
-/// Likewise bytes of PTX, which is read for each run, and of what memory holds.
-const MOST_TEXT: usize = 1 << 20;
-const MOST_MEMORY: u64 = 1 << 24;
+const MOST_INSTRUCTIONS: u64 = 1_000_000;
+/// Likewise bytes that memory holds.
+const MOST_MEMORY: u64 = 1 << 26;
 /// Further schedules of a mutant that is neither reported nor proved.
 const MORE_SCHEDULES: u64 = 100;
 
@@ -44,6 +45,15 @@ struct Fates {
     equivalent: u64,
     neither: u64,
 }
+
+impl Fates {
+    fn all(&self) -> u64 {
+        self.reported + self.equivalent + self.neither
+    }
+}
+
+/// Is given a line for each file or launch when its mutants are judged.
+pub type Progress = dyn Fn(&str) + Sync;
 
 /// What became of all mutants.
 #[derive(Debug, Default)]
@@ -79,7 +89,7 @@ impl Mutants {
     ///
     /// # Errors
     /// When a file cannot be read, or a right one does not run.
-    pub fn of_files(&mut self, folder: &Path) -> Result<()> {
+    pub fn of_files(&mut self, folder: &Path, progress: &Progress) -> Result<()> {
         let mut subjects = Vec::new();
         for path in files::below(folder, "ptx")? {
             let text = std::fs::read_to_string(&path)?;
@@ -94,7 +104,7 @@ impl Mutants {
                 }
             }
         }
-        self.judge_all(&subjects)
+        self.judge_all(&subjects, progress)
     }
 
     /// Makes and judges all mutants of the recorded launches in a folder; those of one program lie in a folder with its
@@ -102,38 +112,44 @@ impl Mutants {
     ///
     /// # Errors
     /// When a file cannot be read or is damaged.
-    pub fn of_launches(&mut self, folder: &Path) -> Result<()> {
+    pub fn of_launches(&mut self, folder: &Path, progress: &Progress) -> Result<()> {
         let mut subjects = Vec::new();
         for path in files::below(folder, Recorded::EXTENSION)? {
             let program = path.parent().and_then(Path::file_name).unwrap_or_default();
             let program = program.to_string_lossy().into_owned();
             let recorded = read(&path)?;
-            let kernel = recorded.kernel.clone();
+            let kernel = base(&demangle(&recorded.kernel)).into_owned();
             let instructions = recorded.ended.as_ref().map(|of| of.warp_instructions);
             let long = instructions.unwrap_or(0) > MOST_INSTRUCTIONS;
             let large = recorded.contents.len() > MOST_MEMORY;
-            if long || large || recorded.ptx.len() > MOST_TEXT {
+            if long || large {
                 self.left_out
                     .push(format!("{program} {kernel}: it takes too long"));
                 continue;
             }
             // Not kept, as all together may be large.
-            let again = move || Ok(Subject::Recorded(Box::new(read(&path)?)));
+            let again = move || Ok(Subject::recorded(read(&path)?));
             subjects.push((program, kernel, again));
         }
-        self.judge_all(&subjects)
+        self.judge_all(&subjects, progress)
     }
 
     /// Judges the mutants of subjects, by file and part, on all cores. What becomes of them is kept in the order of the
     /// subjects.
-    fn judge_all<F>(&mut self, subjects: &[(String, String, F)]) -> Result<()>
+    fn judge_all<F>(&mut self, subjects: &[(String, String, F)], progress: &Progress) -> Result<()>
     where
         F: Fn() -> Result<Subject> + Sync,
     {
         let judged = subjects.par_iter().map(|(file, part, subject)| {
+            let start = Instant::now();
             let mut mutants = Self::default();
             let result = subject().and_then(|subject| mutants.judge(&subject, file, part));
             result.with_context(|| format!("{file} {part}"))?;
+            progress(&format!(
+                "{file} {part}: {} mutants in {:.1} s",
+                mutants.kinds.values().map(Fates::all).sum::<u64>(),
+                start.elapsed().as_secs_f64()
+            ));
             Ok(mutants)
         });
         for one in judged.collect::<Result<Vec<_>>>()? {
@@ -159,32 +175,35 @@ impl Mutants {
         if all.is_empty() {
             return Ok(());
         }
-        if subject.reported(subject.text(), 0..1)?.is_some() {
-            self.left_out
-                .push(format!("{file} {part}: it is reported as it is"));
+        if let Some(why) = subject.unfit()? {
+            self.left_out.push(format!("{file} {part}: {why}"));
             return Ok(());
         }
         let fates = all.iter().map(|mutation| fate(subject, mutation));
         let fates: Vec<Fate> = fates.collect::<Result<_>>()?;
-        let both = || all.iter().zip(&fates);
-        let silent = both().filter(|(_, fate)| **fate != Fate::Reported);
-        let alone: Vec<&Mutation> = silent.map(|(mutation, _)| mutation).collect();
-        for (mutation, fate) in both() {
+        let of = |fits: fn(&Fate) -> bool| -> Vec<&Mutation> {
+            let both = all.iter().zip(&fates);
+            both.filter(|(_, fate)| fits(fate)).map(|of| of.0).collect()
+        };
+        for (mutation, fate) in all.iter().zip(&fates) {
             let count = self.kinds.entry(mutation.kind).or_default();
             match fate {
                 Fate::Reported => count.reported += 1,
                 Fate::Equivalent => count.equivalent += 1,
-                Fate::Neither => {
-                    count.neither += 1;
-                    self.survivors.push(Survivor {
-                        file: file.to_owned(),
-                        part: part.to_owned(),
-                        line: mutation.line,
-                        what: mutation.what.clone(),
-                        explained: cause::explain(subject, mutation, &alone, &all)?,
-                    });
-                }
+                Fate::Neither => count.neither += 1,
             }
+        }
+        let survivors = of(|fate| *fate == Fate::Neither);
+        let silent = of(|fate| *fate != Fate::Reported);
+        let explained = cause::explain(subject, &survivors, &silent, &all)?;
+        for (mutation, explained) in survivors.into_iter().zip(explained) {
+            self.survivors.push(Survivor {
+                file: file.to_owned(),
+                part: part.to_owned(),
+                line: mutation.line,
+                what: mutation.what.clone(),
+                explained,
+            });
         }
         Ok(())
     }

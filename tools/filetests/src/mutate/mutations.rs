@@ -147,6 +147,11 @@ pub(super) fn apply(text: &str, mutations: &[&Mutation]) -> String {
 }
 
 impl Mutation {
+    /// Whether both are the same change.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.range == other.range && self.new == other.new
+    }
+
     /// Whether both change the same bytes.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         self.range.start < other.range.end && other.range.start < self.range.end

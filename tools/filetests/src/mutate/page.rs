@@ -19,7 +19,7 @@ impl Mutants {
             "| what was done | mutants | reported by a run | proved equivalent | neither |\n|---|---:|---:|---:|---:|\n",
         );
         let mut row = |kind: &str, of: &Fates| {
-            let all = of.reported + of.equivalent + of.neither;
+            let all = of.all();
             let (reported, equivalent, neither) = (of.reported, of.equivalent, of.neither);
             let _ = writeln!(
                 text,

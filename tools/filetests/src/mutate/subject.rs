@@ -1,13 +1,16 @@
 //! What is mutated: a case of `tests/race`, or a launch that a program has made.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use anyhow::{Context, Result};
 use ptx::ast::Module;
+use ptx::callgraph::CallGraph;
 use report::log::{Event, Verified};
 use runtime::options::{Verify, Volatile};
 use runtime::{Mode, Options, Prove};
-use simulated::recorded::Recorded;
+use simulated::Ready;
+use simulated::recorded::{Recorded, Replayed};
 
 use crate::args::Arg;
 use crate::header::Case;
@@ -34,6 +37,27 @@ impl Subject {
             launch: Launch::of(case)?,
             arguments: race::arguments(case)?,
         })
+    }
+
+    /// Of a recorded launch. Its text is read for each run: the kernels of the module that have no part in the launch, which
+    /// are most of a library's, are blank.
+    pub(super) fn recorded(mut recorded: Recorded) -> Self {
+        let module = ptx::parse(&recorded.ptx).0;
+        let graph = CallGraph::new(&module);
+        let reachable: BTreeSet<&str> = graph.reachable(&recorded.kernel).into_iter().collect();
+        let idle = module.functions().filter(|of| {
+            of.entry && !reachable.contains(of.name.as_str()) && !graph.is_address_taken(&of.name)
+        });
+        let mut text = recorded.ptx.clone();
+        for function in idle {
+            let blank: String = { module.slice(function.span).bytes() }
+                .map(|of| if of == b'\n' { '\n' } else { ' ' })
+                .collect();
+            let range = function.span.start as usize..function.span.end as usize;
+            text.replace_range(range, &blank);
+        }
+        recorded.ptx = text;
+        Self::Recorded(Box::new(recorded))
     }
 
     pub(super) fn text(&self) -> &str {
@@ -77,8 +101,9 @@ impl Subject {
                 }
             }
             Self::Recorded(recorded) => {
+                let mut changed = Changed::new(recorded, text, None);
                 for seed in schedules {
-                    let events = replay(recorded, text, seed, None)?;
+                    let events = changed.run(seed)?.events;
                     if events.iter().any(tells) {
                         return Ok(Some(seed));
                     }
@@ -86,6 +111,21 @@ impl Subject {
             }
         }
         Ok(None)
+    }
+
+    /// Why mutants would say nothing, if they would: the subject is reported as it is, or only a part of it runs here.
+    pub(super) fn unfit(&self) -> Result<Option<&'static str>> {
+        let reported = match self {
+            Self::Case { .. } => self.reported(self.text(), 0..1)?.is_some(),
+            Self::Recorded(recorded) => {
+                let replayed = Changed::new(recorded, self.text(), None).run(0)?;
+                if replayed.has_more {
+                    return Ok(Some("what it launches is not run with it"));
+                }
+                replayed.events.iter().any(tells)
+            }
+        };
+        Ok(reported.then_some("it is reported as it is"))
     }
 
     /// What `verify` says of a text.
@@ -106,7 +146,7 @@ impl Subject {
                     volatile: Volatile::Strong,
                     warp_synchronous: false,
                 };
-                let events = replay(recorded, text, 0, Some(verify))?;
+                let events = Changed::new(recorded, text, Some(verify)).run(0)?.events;
                 events.into_iter().find_map(|event| match event {
                     Event::Launch(launch) => launch.verified.map(|of| *of),
                     _ => None,
@@ -117,28 +157,40 @@ impl Subject {
     }
 }
 
-/// Runs a recorded launch with another text; seed 0 is the schedule that it was recorded with.
-fn replay(
-    recorded: &Recorded,
-    text: &str,
-    seed: u64,
-    verify: Option<Verify>,
-) -> Result<Vec<Event>> {
-    let options = Options {
-        prove: Prove::On,
-        seed: (seed != 0).then_some(seed),
-        timeout: Some(TIMEOUT.as_secs_f64()),
-        verify,
-        ..recorded.options.clone()
-    };
-    let changed = Recorded {
-        ptx: text.to_owned(),
-        options,
-        ended: None,
-        ..recorded.clone()
-    };
-    let replayed = changed.replay(None);
-    Ok(replayed.context(recorded.kernel.clone())?.events)
+/// A recorded launch with another text, and its module.
+struct Changed {
+    recorded: Recorded,
+    ready: Ready,
+}
+
+impl Changed {
+    fn new(recorded: &Recorded, text: &str, verify: Option<Verify>) -> Self {
+        // Only `verify` asks for proofs: what a run shows is found without them too.
+        let prove = match verify {
+            Some(_) => Prove::On,
+            None => Prove::Off,
+        };
+        let recorded = Recorded {
+            ptx: text.to_owned(),
+            options: Options {
+                prove,
+                timeout: Some(TIMEOUT.as_secs_f64()),
+                verify,
+                ..recorded.options.clone()
+            },
+            ended: None,
+            ..recorded.clone()
+        };
+        let ready = recorded.ready();
+        Self { recorded, ready }
+    }
+
+    /// Runs it; seed 0 is the schedule that it was recorded with.
+    fn run(&mut self, seed: u64) -> Result<Replayed> {
+        self.recorded.options.seed = (seed != 0).then_some(seed);
+        let replayed = self.recorded.replay_ready(&self.ready, None);
+        replayed.context(self.recorded.kernel.clone())
+    }
 }
 
 /// Whether an event is a report.
