@@ -33,9 +33,11 @@ benches! {
     cas_lock: "cas-lock", [16, 128, 1024];
     release_lock: "release-lock", [16, 128, 1024];
     last_block: "last-block", [16, 128, 1024];
+    last_block_forced: "last-block-forced", [16, 128, 1024];
     last_block_acq_rel: "last-block-acq-rel", [16, 128, 1024];
     grid_barrier: "grid-barrier", [16, 128, 1024];
     grid_barrier_sc: "grid-barrier-sc", [16, 128, 1024];
+    grid_barrier_forced: "grid-barrier-forced", [16, 128, 1024];
     cp_async: "cp-async", [4, 32, 256];
     producer_consumer: "producer-consumer", [4, 32, 256];
     shared_histogram: "shared-histogram", [4, 32, 256];

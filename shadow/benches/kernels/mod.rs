@@ -32,7 +32,7 @@ impl Kernel {
 }
 
 /// All kernels.
-pub(crate) const KERNELS: [Kernel; 19] = [
+pub(crate) const KERNELS: [Kernel; 21] = [
     kernel("streaming", 256, streaming),
     kernel("tiled", 256, tiled),
     kernel("gather", 256, gather),
@@ -46,9 +46,11 @@ pub(crate) const KERNELS: [Kernel; 19] = [
     kernel("cas-lock", 128, cas_lock),
     kernel("release-lock", 128, release_lock),
     kernel("last-block", 256, last_block),
+    kernel("last-block-forced", 256, last_block_forced),
     kernel("last-block-acq-rel", 256, last_block_acq_rel),
     kernel("grid-barrier", 64, grid_barrier),
     kernel("grid-barrier-sc", 64, grid_barrier_sc),
+    kernel("grid-barrier-forced", 64, grid_barrier_forced),
     kernel("cp-async", 128, cp_async),
     kernel("producer-consumer", 128, producer_consumer),
     kernel("shared-histogram", 256, shared_histogram),
@@ -337,6 +339,11 @@ fn last_block(gpu: &mut Gpu, ctas: u64) {
     last(gpu, ctas, FenceKind::Sc);
 }
 
+/// As a launch is checked: only an order that every run has counts.
+fn last_block_forced(gpu: &mut Gpu, ctas: u64) {
+    last(gpu, ctas, FenceKind::ScForced);
+}
+
 fn last_block_acq_rel(gpu: &mut Gpu, ctas: u64) {
     last(gpu, ctas, FenceKind::AcqRel);
 }
@@ -370,6 +377,10 @@ fn last(gpu: &mut Gpu, ctas: u64, kind: FenceKind) {
 
 fn grid_barrier_sc(gpu: &mut Gpu, ctas: u64) {
     grid(gpu, ctas, 4, FenceKind::Sc);
+}
+
+fn grid_barrier_forced(gpu: &mut Gpu, ctas: u64) {
+    grid(gpu, ctas, 4, FenceKind::ScForced);
 }
 
 /// All CTAs meet a number of times, and read what their neighbours wrote.

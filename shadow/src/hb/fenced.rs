@@ -63,10 +63,13 @@ impl Fenced {
         }
     }
 
-    /// The thread has executed a `fence.sc`, and this is its clock then.
+    /// The thread has executed a `fence.sc`, and this is its clock then. The clock has all that came before: barriers
+    /// that pass on fences pass on whole clocks too, and [`order`](Self::order) has added what was observed.
     pub(crate) fn fence(&mut self, times: &Times, scope: Scope) {
         if scope >= Scope::Gpu {
             self.own = Some(times.clone());
+            self.others = Sparse::default();
+            self.observed = Sparse::default();
         }
     }
 
