@@ -69,6 +69,8 @@ pub struct Context {
     pub without_ptx: Vec<String>,
     /// Warnings count as well as errors.
     pub warnings_fail: bool,
+    /// Nothing that is found counts.
+    pub findings_pass: bool,
     /// The program ran as it is, with `--check off`.
     pub unchecked: bool,
     /// A run is incomplete too when less than this share of its launches was checked, in percent.
@@ -619,6 +621,7 @@ impl<'a> Builder<'a> {
         let refuted = report.verified.iter().any(|of| of.launches.race > 0) && { report.counted() }
             .any(|race| !matches!(race.kind, Kind::Misuse(_)));
         report.summary.warnings_fail = context.warnings_fail || refuted;
+        report.summary.findings_pass = context.findings_pass;
         let summary = &report.summary;
         let counting = if summary.warnings_fail {
             summary.races

@@ -25,7 +25,7 @@ use crate::rules::RuleId;
 use crate::words::shortened;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.23";
+pub const SCHEMA_VERSION: &str = "1.24";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -202,6 +202,8 @@ pub struct Summary {
     pub baseline: usize,
     /// Warnings fail the run as errors do (`--fail-on warning`).
     pub warnings_fail: bool,
+    /// No finding fails the run (`--fail-on never`).
+    pub findings_pass: bool,
     /// How it came out.
     pub outcome: Outcome,
 }

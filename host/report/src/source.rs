@@ -34,6 +34,16 @@ impl Sources {
         self
     }
 
+    /// The same files, whose paths are shown below `root` where it contains them.
+    pub fn shown_below(&self, root: PathBuf) -> Self {
+        let known = self.known.borrow().clone();
+        let roots = std::iter::once(root).chain(self.roots.iter().cloned());
+        Self {
+            roots: roots.collect(),
+            known: RefCell::new(known),
+        }
+    }
+
     /// The text of a file, if it is there.
     pub fn text(&self, path: &str) -> Option<Rc<str>> {
         if let Some(known) = self.known.borrow().get(path) {

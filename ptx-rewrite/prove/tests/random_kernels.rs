@@ -11,6 +11,8 @@ use random::Random;
 
 /// Kernels in a plain run.
 const KERNELS: u64 = 3_000;
+/// Each with its share of the kernels.
+const THREADS: u64 = 4;
 
 /// Bytes of a buffer.
 const BYTES: u64 = 4096;
@@ -469,65 +471,90 @@ fn no_launch_of_a_family_that_is_proved_has_a_race() {
     assert!(ran > 2 * proved, "{ran} launches of {proved} families ran");
 }
 
+/// What some launches have shown.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shown {
+    ran: u64,
+    events: usize,
+    accesses: usize,
+    proved: usize,
+    whole: u64,
+}
+
+/// Runs one kernel, and holds what happens against its summary.
+fn show(number: u64, seed: u64, shown: &mut Shown) {
+    let seed = seed.wrapping_mul(1 << 32).wrapping_add(number);
+    let mut random = Random::new(seed);
+    let text = kernel(&mut random);
+    let mut machine = Machine::new(&text);
+    let (a, c) = (machine.buffer(BYTES), machine.buffer(BYTES));
+    // Indices that differ.
+    let words: Vec<u8> = (0..BYTES / 4)
+        .flat_map(|_| random.below(300).to_le_bytes())
+        .collect();
+    machine
+        .device
+        .memory_mut()
+        .write(c, &words)
+        .expect("memory");
+    let aliases = random.one_in(5);
+    let mut run = Run::new(1 + random.below(3), random.pick(&[1, 4, 8, 33, 64]));
+    if random.one_in(3) {
+        run.block[1] = 2;
+    }
+    let n = random.pick(&[0, 1, 5, 16, 60, 0xffff_ffff]);
+    let m = random.below(100);
+    let run = run
+        .long(a)
+        .long(if aliases { a + 128 } else { c })
+        .word(n)
+        .word(m);
+    match machine.check(&run, number.is_multiple_of(16)) {
+        Ok(None) => {}
+        Ok(Some((proof, executed))) => {
+            let proved = proof.accesses.iter().filter(|result| result.is_ok());
+            shown.ran += 1;
+            shown.events += executed;
+            shown.accesses += proof.accesses.len();
+            shown.proved += proved.count();
+            shown.whole += u64::from(proof.whole);
+        }
+        Err(error) => {
+            let numbered: String = machine_text(&text);
+            panic!("kernel {number} of seed {seed}: {error}\n{run:?}\n{numbered}");
+        }
+    }
+}
+
 #[test]
 fn nothing_that_happens_contradicts_a_summary() {
     let (kernels, seed) = (number("PROVE_KERNELS", KERNELS), number("PROVE_SEED", 1));
-    let (mut ran, mut accesses, mut proved, mut whole, mut events) = (0, 0, 0, 0, 0);
-    for number in 0..kernels {
-        let seed = seed.wrapping_mul(1 << 32).wrapping_add(number);
-        let mut random = Random::new(seed);
-        let text = kernel(&mut random);
-        let mut machine = Machine::new(&text);
-        let (a, c) = (machine.buffer(BYTES), machine.buffer(BYTES));
-        // Indices that differ.
-        let words: Vec<u8> = (0..BYTES / 4)
-            .flat_map(|_| random.below(300).to_le_bytes())
-            .collect();
-        machine
-            .device
-            .memory_mut()
-            .write(c, &words)
-            .expect("memory");
-        let aliases = random.one_in(5);
-        let mut run = Run::new(1 + random.below(3), random.pick(&[1, 4, 8, 33, 64]));
-        if random.one_in(3) {
-            run.block[1] = 2;
+    let share = |first: u64| {
+        let mut shown = Shown::default();
+        for number in (first..kernels).step_by(THREADS as usize) {
+            show(number, seed, &mut shown);
         }
-        let n = random.pick(&[0, 1, 5, 16, 60, 0xffff_ffff]);
-        let m = random.below(100);
-        let run = run
-            .long(a)
-            .long(if aliases { a + 128 } else { c })
-            .word(n)
-            .word(m);
-        match machine.check(&run, number % 16 == 0) {
-            Ok(None) => {}
-            Ok(Some((proof, executed))) => {
-                ran += 1;
-                events += executed;
-                accesses += proof.accesses.len();
-                proved += proof
-                    .accesses
-                    .iter()
-                    .filter(|result| result.is_ok())
-                    .count();
-                whole += usize::from(proof.whole);
-            }
-            Err(error) => {
-                let numbered: String = machine_text(&text);
-                panic!("kernel {number} of seed {seed}: {error}\n{run:?}\n{numbered}");
-            }
+        shown
+    };
+    let mut all = Shown::default();
+    std::thread::scope(|scope| {
+        let threads = (0..THREADS).map(|first| scope.spawn(move || share(first)));
+        for thread in threads.collect::<Vec<_>>() {
+            let of = thread.join().expect("what has failed is printed above");
+            all.ran += of.ran;
+            all.events += of.events;
+            all.accesses += of.accesses;
+            all.proved += of.proved;
+            all.whole += of.whole;
         }
-    }
-    assert!(ran * 3 > kernels, "{ran} of {kernels} launches ran");
+    });
     assert!(
-        proved * 10 > accesses,
-        "{proved} of {accesses} accesses are proved"
+        all.ran * 3 > kernels,
+        "{} of {kernels} launches ran",
+        all.ran
     );
-    assert!(
-        whole > 0 && events > 0,
-        "{whole} launches are proved as a whole"
-    );
+    assert!(all.proved * 10 > all.accesses, "{all:?}");
+    assert!(all.whole > 0 && all.events > 0, "{all:?}");
 }
 
 /// The text as the machine loads it, with the numbers of its lines.

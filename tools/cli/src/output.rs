@@ -226,6 +226,8 @@ impl Outputs {
     pub(crate) fn write(&mut self, report: &Report, sources: &Sources) -> Result<(), Stop> {
         let mut result = Ok(());
         let lines = self.reported.rest(report);
+        let checkout = std::env::var_os("GITHUB_WORKSPACE").filter(|of| !of.is_empty());
+        let in_checkout = checkout.map(|root| sources.shown_below(root.into()));
         for (format, target) in &mut self.all {
             let color = match (self.color, &*target) {
                 (color, Target::File(..) | Target::Added(..)) => color == Color::Always,
@@ -239,6 +241,11 @@ impl Outputs {
                 color,
                 width,
                 ..self.style
+            };
+            let sources = match (*format, &in_checkout) {
+                // GitHub looks for their paths there, wherever a job has changed to.
+                (Format::Github | Format::Sarif, Some(checkout)) => checkout,
+                _ => sources,
             };
             let what = match format {
                 Format::Jsonl => Ok(lines.clone()),

@@ -296,6 +296,7 @@ fn context(args: &RunArgs) -> Context {
         sample: args.sample,
         space: args.choice.only(),
         warnings_fail: args.fail_on == FailOn::Warning,
+        findings_pass: args.fail_on == FailOn::Never,
         unchecked: args.check == Switch::Off,
         require_coverage: args.require_coverage,
         strict: args.strict,

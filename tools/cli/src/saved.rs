@@ -15,7 +15,8 @@ use crate::run::without_races;
 
 /// Shows the reports as one; the exit code is that of the worst.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
-    let report = read_all(&args.runs)?;
+    let mut report = read_all(&args.runs)?;
+    count_by(args.fail_on, &mut report);
     let marked = |race: &Race| race.baseline.is_some();
     if args.output.new_only && !report.races.is_empty() && !report.races.iter().any(marked) {
         let text = "--new-only: none of these runs had a baseline; make them with `--baseline FILE --save RUN`, or compare two by `cudarun-check diff`";
@@ -28,6 +29,15 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
         other => other,
     };
     Ok(exit::of_run(outcome, &report.run, args.error_exitcode))
+}
+
+/// Lets other findings fail than did in the runs. Those of runs that nothing could fail do so again.
+fn count_by(fail_on: Option<FailOn>, report: &mut Report) {
+    let summary = &mut report.summary;
+    summary.findings_pass = fail_on == Some(FailOn::Never);
+    if let Some(fail_on) = fail_on {
+        summary.warnings_fail = fail_on == FailOn::Warning;
+    }
 }
 
 /// How the runs came out, where races of another level may count than did then.

@@ -83,7 +83,7 @@ fn in_zsh(script: &str) -> String {
 }
 
 /// Environment variables that the command reads.
-const ENVIRONMENT: [(&str, &str); 5] = [
+const ENVIRONMENT: [(&str, &str); 6] = [
     (
         "CUDARUN_CHECK_OPTIONS",
         "Options, quoted as in a shell. They override those of cudarun-check.toml; the command line overrides them.",
@@ -99,6 +99,10 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     (
         "GITHUB_ACTIONS",
         "If it is \"true\" and no --format is given, races are printed as GitHub annotations in addition to the text.",
+    ),
+    (
+        "GITHUB_WORKSPACE",
+        "Annotations and SARIF name files by their paths below this folder.",
     ),
     (
         "GITHUB_STEP_SUMMARY",

@@ -1,6 +1,7 @@
 //! Where reports and messages go, and that they arrive as they should.
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use crate::place::{COUNT, Place, RACY};
@@ -353,6 +354,34 @@ fn a_job_of_github_actions_gets_annotations() {
     let summary = std::fs::read_to_string(place.path("summary.md")).unwrap();
     assert!(summary.starts_with("before\n## cudarun-check"), "{summary}");
     assert_eq!(summary.matches("## cudarun-check").count(), 2);
+}
+
+/// GitHub takes paths for those below the checkout, and a job may run in a folder of it.
+#[test]
+fn github_finds_files_from_any_folder_of_the_checkout() {
+    let place = with(&racing());
+    let source = place.path("build/racy.cu");
+    std::fs::create_dir(place.path("build")).unwrap();
+    place.write("build/racy.cu", "\n(*word)++;\n");
+    let with_lines = racing().replace("ld.param.u64", ".loc 1 2 1\n    ld.param.u64")
+        + &format!("\n.file 1 \"{}\"\n", source.display());
+    place.write("build/count.ptx", &with_lines);
+    let formats = ["--format", "github", "--format", "sarif:races.sarif"];
+    let paths = |checkout: Option<PathBuf>| {
+        let mut command = place.command(&[&COUNT, &formats[..]].concat());
+        command.current_dir(place.path("build"));
+        command.envs(checkout.map(|path| ("GITHUB_WORKSPACE", path)));
+        let said = text(&command.output().unwrap().stderr);
+        let sarif = place.json("build/races.sarif");
+        let of = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+        let of = of["artifactLocation"]["uri"].as_str().unwrap().to_owned();
+        let annotated = said.split(",file=").nth(1).unwrap();
+        (annotated.split(',').next().unwrap().to_owned(), of)
+    };
+    let both = |path: &str| (path.to_owned(), path.to_owned());
+    assert_eq!(paths(None), both("racy.cu"));
+    assert_eq!(paths(Some(place.path(""))), both("build/racy.cu"));
+    assert_eq!(paths(Some("".into())), both("racy.cu"));
 }
 
 /// What a run that could not begin leaves for CI services, which would take a missing file for a good one of before.

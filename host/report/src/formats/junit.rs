@@ -17,7 +17,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
             Level::Warning => report.summary.warnings_fail && of.race.is_some(),
             Level::Note => false,
         };
-        counts && of.suppressed().is_none()
+        counts && !report.summary.findings_pass && of.suppressed().is_none()
     };
     for finding in findings.iter().filter(fails) {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);

@@ -50,14 +50,16 @@ fn assert_holds(text: &str, parts: &[&str]) {
 
 /// The folder of a crate that this one is built with.
 fn folder_of(name: &str) -> PathBuf {
-    // Crates for other systems may not be here.
+    // Crates for other systems are not needed. Others of the workspace may have to be fetched first.
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(["metadata", "--format-version", "1", "--locked"])
         .args(["--filter-platform", &host])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut all = metadata["packages"].as_array().unwrap().iter();
     let of = all.find(|package| package["name"] == name).unwrap();
@@ -465,6 +467,17 @@ fn warnings_that_fail_the_run_fail_in_junit() {
         );
         let failures = failures(&report, &sources);
         assert_eq!(failures.len(), usize::from(warnings_fail), "{failures:?}");
+    }
+    let error = vec![race(1, 2, 3, 5)];
+    for findings_pass in [false, true] {
+        let context = Context {
+            findings_pass,
+            ..context()
+        };
+        let report = Report::build(&[log(None, error.clone())], &context, &sources);
+        let failures = failures(&report, &sources);
+        let fail = usize::from(!findings_pass);
+        assert_eq!(failures.len(), fail, "{failures:?}");
     }
 }
 

@@ -95,7 +95,9 @@ impl Place {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cudarun-check"));
         command.env("CUDARUN_CHECK_DRIVER", "/nowhere/libcuda.so.1");
-        command.env_remove("GITHUB_ACTIONS");
+        for of_job in ["GITHUB_ACTIONS", "GITHUB_WORKSPACE"] {
+            command.env_remove(of_job);
+        }
         command.args(arguments).current_dir(self.0.path());
         command.stdin(Stdio::null());
         command
