@@ -68,8 +68,7 @@ impl Code {
             format!("{line}:{column}: {}", diagnostic.message)
         });
         let config = options.rewriting(first_site);
-        // Happens-before decides then, so checks in the kernels would be of no use.
-        let bare = options.listens();
+        let bare = config.list;
         let proofs = (options.prove != Prove::Off).then(|| Proofs::new(module));
         let mut rewriting = rewrite::rewrite_provable(module, &config, &|kernel| {
             proofs.as_ref().filter(|_| !bare)?.accesses(module, kernel)

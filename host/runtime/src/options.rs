@@ -102,6 +102,8 @@ impl Options {
             journal: self.mode == Mode::Precise && self.as_gpu,
             count_orders: self.mode == Mode::Fast,
             sample: self.sample > 1,
+            // Happens-before decides then, so checks in the kernels would be of no use.
+            list: self.listens(),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ptx::ast::{Body, Function, Instruction, Module};
 use ptx::isa;
 use shadow::layout::LaunchBlock;
-use shadow::rule;
 
+use crate::Config;
 use crate::access::{self, Checked, Located, Shortcuts};
 use crate::analysis::{Granules, Plan};
 use crate::calls;
@@ -21,8 +21,40 @@ use crate::names::Names;
 use crate::order;
 use crate::prologue::Prologue;
 use crate::proved::{self, Free};
-use crate::site::Site;
-use crate::{Config, Rewritten};
+use crate::site::{Entered, Sites};
+
+/// Enters the accesses of `function` that checks would stand in front of, in the order of [`rewrite`].
+pub(crate) fn list(
+    function: &Function,
+    names: Option<&Names<'_>>,
+    module: &Module,
+    plan: &Plan,
+    sites: &mut Sites,
+) {
+    let name = function.name.as_str();
+    let (Some(&granules), Some(names)) = (plan.instrumented.get(name), names) else {
+        return;
+    };
+    if plan.journaled.contains(name) {
+        return;
+    }
+    let body = names.body();
+    let grid_barriers = grid::barriers(body);
+    for (statement, instruction) in body.instructions() {
+        if !is_of_barrier(grid::part(&grid_barriers, statement)) {
+            let located = Located {
+                at: statement,
+                instruction,
+            };
+            sites.enter(module, function, names, granules, located);
+        }
+    }
+}
+
+/// Whether an instruction is a barrier of the grid's own doing, which is not checked.
+fn is_of_barrier(part: Option<Part>) -> bool {
+    matches!(part, Some(Part::First | Part::Own))
+}
 
 /// Adds the edits of `function`; false if it stays as it is.
 pub(crate) fn rewrite(
@@ -31,7 +63,7 @@ pub(crate) fn rewrite(
     module: &Module,
     plan: &Plan,
     config: &Config,
-    rewritten: &mut Rewritten,
+    sites: &mut Sites,
     edits: &mut Edits,
 ) -> bool {
     let Some(&granules) = plan.instrumented.get(function.name.as_str()) else {
@@ -90,45 +122,32 @@ pub(crate) fn rewrite(
     for (statement, instruction) in body.instructions() {
         let part = grid::part(&grid_barriers, statement);
         match part {
-            Some(Part::First | Part::Own) => continue,
+            of if is_of_barrier(of) => continue,
             Some(Part::Spin) => epoch::count_grid(instruction, edits),
-            Some(Part::Last) | None => {}
+            _ => {}
         }
-        let checked = names.checked(statement);
         let located = Located {
             at: statement,
             instruction,
         };
-        if let Checked::Yes(access) = checked
-            && (access.place.may_be_global() || granules.shared.is_some())
-        {
-            let id = config.first_site + rewritten.sites.len() as u32;
-            let op = access.op;
-            let wide = match access.place.may_be_global() {
-                true => access::GLOBAL,
-                false => access::SHARED,
-            };
-            let kind = access::kind(&op, wide);
-            let site = Site::new(module, function, body, instruction, id, op, kind);
-            rewritten.sites.push(site);
-            let shortcuts = Shortcuts {
-                sample: config.sample,
-                word: is_word(&statement),
-                free: free(&statement),
-            };
-            let text = access::check(names, located, &access, id, granules, shortcuts, label);
-            edits.insert(instruction.span.start, text);
-            label += 1;
-        }
-        if let Checked::Copy(copy) = checked {
-            let id = config.first_site + rewritten.sites.len() as u32;
-            let kind = rule::WEAK_STORE;
-            let site = Site::new(module, function, body, instruction, id, copy.op, kind);
-            rewritten.sites.push(site);
-            let counts = config.count_orders;
-            let text = copies::check(names, located, &copy, id, granules, counts, label);
-            edits.insert(instruction.span.start, text);
-            label += 2;
+        match sites.enter(module, function, names, granules, located) {
+            Some(Entered::Access(access, id)) => {
+                let shortcuts = Shortcuts {
+                    sample: config.sample,
+                    word: is_word(&statement),
+                    free: free(&statement),
+                };
+                let text = access::check(names, located, &access, id, granules, shortcuts, label);
+                edits.insert(instruction.span.start, text);
+                label += 1;
+            }
+            Some(Entered::Copy(copy, id)) => {
+                let counts = config.count_orders;
+                let text = copies::check(names, located, &copy, id, granules, counts, label);
+                edits.insert(instruction.span.start, text);
+                label += 2;
+            }
+            None => {}
         }
         if config.count_orders && order::insert(instruction, label, edits) {
             label += 1;

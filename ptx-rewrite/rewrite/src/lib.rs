@@ -61,6 +61,8 @@ pub struct Config {
     pub count_orders: bool,
     /// Leave out, in front of all else, the words that a sampling run does not check.
     pub sample: bool,
+    /// Only say what would be checked: [`Rewritten::text`] stays empty.
+    pub list: bool,
 }
 
 /// A module with its checks.
@@ -103,6 +105,15 @@ pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) ->
         diagnostics: plan.diagnostics.clone(),
         ..Rewritten::default()
     };
+    let mut sites = site::Sites::new(config.first_site);
+    if config.list {
+        for of in module.functions() {
+            function::list(of, bodies.of(of), module, &plan, &mut sites);
+        }
+        rewritten.sites = sites.into_all();
+        rewritten.kernels = plan.kernels;
+        return rewritten;
+    }
     let mut edits = edit::Edits::default();
     let mut inserted = false;
     for function in module.functions() {
@@ -111,13 +122,7 @@ pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) ->
             through::extend_prototypes(module, body, &mut edits);
         }
         inserted |= function::rewrite(
-            function,
-            names,
-            module,
-            &plan,
-            config,
-            &mut rewritten,
-            &mut edits,
+            function, names, module, &plan, config, &mut sites, &mut edits,
         );
         if plan.skips.contains_key(function.name.as_str()) && function.body.is_some() {
             own::insert(module, function, &mut edits);
@@ -131,6 +136,7 @@ pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) ->
         edits.insert(at, functions + &calls::no_launch());
         rewritten.raised = target::raise(module, &mut edits);
     }
+    rewritten.sites = sites.into_all();
     rewritten.kernels = plan.kernels;
     rewritten.text = edits.apply(&module.text);
     rewritten

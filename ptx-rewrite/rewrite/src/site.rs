@@ -1,9 +1,14 @@
 //! A site: one static instruction that accesses memory and is checked.
 
+use ptx::Frame;
 use ptx::ast::{Body, Function, Instruction, Module};
 use ptx::isa::MemoryOp;
+use shadow::rule;
 
-use ptx::Frame;
+use crate::access::{self, Access, Checked, Located};
+use crate::analysis::Granules;
+use crate::copies::Copy;
+use crate::names::Names;
 
 /// A checked instruction.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,5 +58,61 @@ impl Site {
                 .map(|loc| module.inline_frames(body, loc))
                 .unwrap_or_default(),
         }
+    }
+}
+
+/// The accesses of a module that are checked.
+#[derive(Debug)]
+pub(crate) struct Sites {
+    first: u32,
+    all: Vec<Site>,
+}
+
+/// An instruction that is checked, and its id.
+pub(crate) enum Entered {
+    Access(Access, u32),
+    Copy(Copy, u32),
+}
+
+impl Sites {
+    /// Their ids begin with `first`.
+    pub(crate) fn new(first: u32) -> Self {
+        Self {
+            first,
+            all: Vec::new(),
+        }
+    }
+
+    pub(crate) fn into_all(self) -> Vec<Site> {
+        self.all
+    }
+
+    /// Enters an instruction if it is checked; with its id.
+    pub(crate) fn enter(
+        &mut self,
+        module: &Module,
+        function: &Function,
+        names: &Names<'_>,
+        granules: Granules,
+        located: Located<'_>,
+    ) -> Option<Entered> {
+        let Located { at, instruction } = located;
+        let id = self.first + self.all.len() as u32;
+        let (op, kind, entered) = match names.checked(at) {
+            Checked::Yes(access) if access.place.may_be_global() || granules.shared.is_some() => {
+                let wide = match access.place.may_be_global() {
+                    true => access::GLOBAL,
+                    false => access::SHARED,
+                };
+                let op = access.op;
+                (op, access::kind(&op, wide), Entered::Access(access, id))
+            }
+            Checked::Copy(copy) => (copy.op, rule::WEAK_STORE, Entered::Copy(copy, id)),
+            _ => return None,
+        };
+        let body = names.body();
+        let site = Site::new(module, function, body, instruction, id, op, kind);
+        self.all.push(site);
+        Some(entered)
     }
 }

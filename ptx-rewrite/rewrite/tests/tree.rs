@@ -52,6 +52,13 @@ fn checks_can_be_erased_and_parse() {
                 .all(|(site, id)| site.id == id)
         );
         checked += rewritten.sites.len();
+        let list = Config {
+            list: true,
+            ..config
+        };
+        let listed = made(&module, &list, provable);
+        assert_eq!(listed.sites, rewritten.sites, "{}", path.display());
+        assert_eq!(listed.kernels, rewritten.kernels, "{}", path.display());
     }
     assert!(checked > 50, "only {checked} sites");
     assert!(copies > 20, "only {copies} kernels have their own code");
