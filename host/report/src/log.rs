@@ -49,11 +49,11 @@ pub enum Event {
     },
     /// A module was loaded.
     Module(Box<Module>),
-    /// More accesses of a module that was loaded.
+    /// Accesses of a module that was loaded.
     Sites {
         /// The module.
         module: u32,
-        /// Accesses that its checks do not name.
+        /// All that are checked, in front of the first race; later, those that the checks do not name.
         sites: Vec<Site>,
     },
     /// Calls on the host that launches are made in.
@@ -125,7 +125,8 @@ pub struct Module {
     pub origin: String,
     /// Its kernels.
     pub kernels: Vec<Kernel>,
-    /// Its checked accesses.
+    /// Its checked accesses, if they are not in an event of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sites: Vec<Site>,
     /// Device functions left unchecked, with the reason.
     pub unchecked_functions: Vec<(String, String)>,

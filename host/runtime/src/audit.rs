@@ -7,7 +7,7 @@ use driver::Device;
 
 use crate::checker::{self, Checker, PendingLaunch};
 use crate::happens_before::HappensBefore;
-use crate::log::{self, Event};
+use crate::log;
 use crate::traced::TraceEvent;
 
 /// Both verdicts of a launch.
@@ -64,15 +64,7 @@ impl Audit {
         self.journal = journal.map(HappensBefore::every_race);
         (self.cells_decide, self.release_capable) = pending.cells_decide();
         self.granules = checker.granules(pending);
-        let sites: std::collections::HashMap<u32, u32> = checker
-            .events()
-            .iter()
-            .filter_map(|event| match event {
-                Event::Module(module) => Some(module.sites.iter().map(|s| (s.id, s.ptx_line))),
-                _ => None,
-            })
-            .flatten()
-            .collect();
+        let sites = checker.lines();
         let line = |site: u32| sites.get(&site).copied().unwrap_or(0);
         let (records, counters) = checker.recorded(device, pending);
         self.counters = counters;

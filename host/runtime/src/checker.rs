@@ -77,6 +77,8 @@ pub struct Checker {
     modules: HashMap<u32, Module>,
     next_site: u32,
     launches: u64,
+    /// Modules whose sites are not in the log: it has them from the first race on, as they take long to write.
+    undescribed: Vec<u32>,
     /// Sites of the races so far.
     races: HashSet<[u32; 2]>,
     allocations: Allocations,
@@ -114,6 +116,7 @@ impl Checker {
             modules: HashMap::new(),
             next_site: FIRST_SITE,
             launches: 0,
+            undescribed: Vec::new(),
             races: HashSet::new(),
             allocations: Allocations::default(),
             shadows: BTreeMap::new(),
@@ -215,6 +218,7 @@ impl Checker {
             rewrite_seconds: code.seconds,
             ..names::module(key.0, origin, &code.rewriting, self.listens())
         })));
+        self.undescribed.push(key.0);
         if code.loads_checks()
             && let Some(target) = &code.rewriting.raised
         {
@@ -712,6 +716,25 @@ impl Checker {
         self.races.len() as u64
     }
 
+    /// Writes down the checked accesses of all modules so far.
+    fn describe(&mut self) {
+        for key in std::mem::take(&mut self.undescribed) {
+            let module = self.modules.get(&key);
+            let sites = module.map_or(&[][..], |module| &module.code.rewriting.sites);
+            if !sites.is_empty() {
+                let sites = sites.iter().map(names::site).collect();
+                self.writer.write(Event::Sites { module: key, sites });
+            }
+        }
+    }
+
+    /// The lines in the PTX of all checked accesses, by site.
+    pub(crate) fn lines(&self) -> HashMap<u32, u32> {
+        let modules = self.modules.values();
+        let sites = modules.flat_map(|module| &module.code.rewriting.sites);
+        sites.map(|site| (site.id, site.ptx_line)).collect()
+    }
+
     fn write(&mut self, event: Event) {
         if let Event::Race(race) = &event {
             // What a barrier is misused for has no memory.
@@ -719,6 +742,7 @@ impl Checker {
             if !misused && !self.chooser.reports(race.space) {
                 return;
             }
+            self.describe();
             let sites = [race.previous_site, race.site];
             self.races.insert(sites);
             if self.options.record.is_some() && race.work.is_empty() {

@@ -22,7 +22,7 @@ pub(crate) fn module(
             .iter()
             .map(|info| kernel(info, observed))
             .collect(),
-        sites: rewritten.sites.iter().map(site).collect(),
+        sites: Vec::new(),
         unchecked_functions: rewritten.unchecked_functions.clone(),
         rewrite_seconds: 0.0,
     }

@@ -5,6 +5,8 @@ use runtime::{Checker, Mode, Options, Prove, ShadowSize};
 use simt::{Device, DeviceConfig, Launch};
 use simulated::CheckedSim;
 
+use crate::common::{Rig, launch, load};
+
 /// Bytes of global memory of the program.
 const BYTES: u64 = 4096;
 /// Bytes of its variable.
@@ -84,4 +86,43 @@ fn an_unchecked_launch_has_no_shadow() {
     assert_eq!(module, None);
     assert_eq!(launch.program_bytes, BYTES + VARIABLE);
     assert_eq!(launch.shadow_bytes, 0);
+}
+
+/// The accesses of a large module are megabytes, which only a race makes anybody read.
+#[test]
+fn the_log_has_the_accesses_of_a_module_from_its_first_race_on() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .visible .entry k(.param .u64 at) {\n\
+        .reg .b64 %at; .reg .b32 %tid;\n\
+        ld.param.u64 %at, [at]; mov.u32 %tid, %tid.x;\n\
+        st.global.u32 [%at], %tid;\n\
+        st.global.u32 [%at+4], 1;\n\
+        ret; }";
+    for as_gpu in [false, true] {
+        let options = Options {
+            as_gpu,
+            ..Options::default()
+        };
+        let mut rig = load(text, options);
+        let at = rig.memory(&[0, 0]);
+        let sites = |rig: &Rig| -> Vec<usize> {
+            let events = rig.events().iter();
+            let counts = events.filter_map(|event| match event {
+                Event::Sites { sites, .. } => Some(sites.len()),
+                Event::Module(module) => Some(module.sites.len()),
+                _ => None,
+            });
+            counts.filter(|count| *count > 0).collect()
+        };
+        rig.launch(&launch(1, 1, &[at]));
+        assert_eq!(sites(&rig), [0; 0]);
+        rig.launch(&launch(1, 64, &[at]));
+        assert!(!rig.races().is_empty());
+        assert_eq!(sites(&rig), [2]);
+        let first = |wanted: fn(&Event) -> bool| rig.events().iter().position(wanted);
+        let described = first(|event| matches!(event, Event::Sites { .. }));
+        assert!(described < first(|event| matches!(event, Event::Race(_))));
+        rig.launch(&launch(1, 64, &[at]));
+        assert_eq!(sites(&rig), [2]);
+    }
 }
