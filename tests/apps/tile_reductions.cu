@@ -2,7 +2,7 @@
 // and does not count. Racy: the function that the reduction is given keeps a running sum in global memory.
 //@[clean] expect: no-race
 //@[racy] expect: race
-//@ says: known: inside NVIDIA's cooperative_groups.h, not in your code
+//@ says: known: inside cooperative_groups.h, not in your code
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cooperative_groups/scan.h>

@@ -14,6 +14,13 @@ def shift(data, n, step, BLOCK: tl.constexpr):
     tl.store(data + i, value + 1, mask=inside)  # race
 
 
+@triton.jit
+def total(data, sums, BLOCK: tl.constexpr):
+    # All threads that hold a part of the sum store it in shared memory, which is Triton's doing.
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(sums + tl.program_id(0), tl.sum(tl.load(data + i), axis=0))
+
+
 class Array:
     """What Triton takes for a tensor."""
 
@@ -35,6 +42,8 @@ def main():
     data = Array(driver, 1024)
     step = {"racy": 1, "clean": 512}[sys.argv[1]]
     shift[(4,)](data, 1024, step, BLOCK=256)  # launch
+    assert driver.cuCtxSynchronize() == 0
+    total[(4,)](data, Array(driver, 4), BLOCK=256)
     assert driver.cuCtxSynchronize() == 0
     print("done")
 

@@ -1,6 +1,6 @@
 //! Races that are known and do not count.
 //!
-//! The list of those inside NVIDIA's headers is data (`known.toml`), shipped with the tool. Its entries have the shape
+//! The list of those inside the headers of NVIDIA and the library of Triton is data (`known.toml`), shipped with the tool. Its entries have the shape
 //! of the suppressions that users write ([`crate::suppressions`]).
 
 use std::collections::HashSet;
@@ -231,7 +231,7 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
             Some(format!(", reached from {shown}:{}", frame.line))
         });
         let inside = by.file.as_ref().map_or(String::new(), |file| {
-            format!("inside NVIDIA's {file}, not in your code: ")
+            format!("inside {file}, not in your code: ")
         });
         format!(
             "info: known: {inside}{} ({pairs} of accesses{}; not counted)",
@@ -267,6 +267,25 @@ mod tests {
         let all = List::parse_all(SHIPPED, LIST).unwrap().entries;
         assert!(all.len() > 1);
         assert!(all.iter().all(|entry| entry.file().is_some()), "{all:?}");
+    }
+
+    #[test]
+    fn reductions_of_triton_store_one_value_and_nothing_else() {
+        let library = "/usr/lib/python3/site-packages/triton/language/standard.py";
+        let inside = [(library, "k"), ("/my.py", "k")];
+        let own = [("/my.py", "k")];
+        let known = |frames: &[(&str, &str)], same_value| {
+            let (mut race, views) = race(1, RuleId::IntraWarp, frames);
+            race.same_value = same_value;
+            let mut races = [race];
+            mark(&mut races, &[views]);
+            is_shipped(&races[0])
+        };
+        assert!(known(&inside, true));
+        assert!(!known(&inside, false) && !known(&own, true));
+        let (race, _) = race(1, RuleId::IntraWarp, &inside);
+        let shown = race.accesses[0].shown().map(|frame| &frame.file[..]);
+        assert_eq!(shown, Some("/my.py"));
     }
 
     #[test]

@@ -106,8 +106,17 @@ pub(crate) fn frames(frames: &[log::Frame], function: &str) -> Vec<FrameAt> {
 
 /// The frame to show of several, innermost first; see [`Access::shown`].
 pub(crate) fn shown(frames: &[FrameAt]) -> Option<&FrameAt> {
-    let own = |frame: &&FrameAt| !in_toolkit(Path::new(&frame.file));
+    let own = |frame: &&FrameAt| {
+        let file = Path::new(&frame.file);
+        !in_toolkit(file) && !in_triton(file)
+    };
     frames.iter().find(own).or(frames.first())
+}
+
+/// Whether a file is of Triton's own functions, such as `tl.sum`.
+fn in_triton(file: &Path) -> bool {
+    let mut folders = file.ancestors().skip(1);
+    folders.any(|folder| folder.ends_with("triton/language"))
 }
 
 /// Whether a file lies in a folder of headers that holds the CUDA runtime's.

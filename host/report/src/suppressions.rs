@@ -71,6 +71,8 @@ struct Keys {
     expires: Option<toml::Value>,
     orders: Option<String>,
     instead: Option<String>,
+    /// Of a shipped entry: whether both accesses must have stored the same value whenever they raced.
+    same_value: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -173,11 +175,11 @@ impl List {
     /// What is wrong in the file.
     pub fn parse(source: &str, text: &str) -> Result<Self, Wrong> {
         let all = Self::parse_all(source, text)?;
-        let shipped = |entry: &&Entry| entry.orders.is_some() || entry.instead.is_some();
-        match all.entries.iter().find(shipped) {
+        match all.entries.iter().find(|entry| entry.is_for_shipped()) {
             Some(entry) => Err(Wrong {
                 line: entry.line,
-                what: "`orders` and `instead` are for the shipped list; remove them".to_owned(),
+                what: "`orders`, `instead` and `same_value` are for the shipped list; remove them"
+                    .to_owned(),
             }),
             None => Ok(all),
         }
@@ -370,6 +372,7 @@ impl Keys {
         };
         fits(&self.id, &race.id)
             && fits(&self.rule, race.rule.as_str())
+            && self.same_value.is_none_or(|same| same == race.same_value)
             && self.kernel.as_ref().is_none_or(|pattern| {
                 let named = |name: &String| pattern.fits(name) || pattern.names(&demangle(name));
                 view.kernels().count() > 0 && view.kernels().all(named)
@@ -423,6 +426,12 @@ impl Entry {
             Fits::Keys(keys) => Some(&keys.file.as_ref()?.text),
             Fits::Line { .. } => None,
         }
+    }
+
+    /// Whether it has keys that only the shipped list may have.
+    fn is_for_shipped(&self) -> bool {
+        let same_value = matches!(&self.fits, Fits::Keys(keys) if keys.same_value.is_some());
+        self.orders.is_some() || self.instead.is_some() || same_value
     }
 
     /// Whether it is for an entry of the report: for each way in which that was seen.
@@ -719,6 +728,11 @@ pub(crate) mod tests {
             ),
             (
                 "[[suppress]]\nreason = 'x'\nrule = 'x'\norders = 'y'",
+                1,
+                "for the shipped list",
+            ),
+            (
+                "[[suppress]]\nreason = 'x'\nrule = 'x'\nsame_value = true",
                 1,
                 "for the shipped list",
             ),

@@ -127,8 +127,8 @@ impl Access {
         }
     }
 
-    /// The frame to show: the innermost one outside the CUDA toolkit's own headers, where an access
-    /// inside `atomicAdd_block` would not tell the user which of his lines it is.
+    /// The frame to show: the innermost one outside the CUDA toolkit's own headers and Triton's library, where an
+    /// access inside `atomicAdd_block` or `tl.sum` would not tell the user which of his lines it is.
     pub fn shown(&self) -> Option<&FrameAt> {
         side::shown(&self.frames)
     }
