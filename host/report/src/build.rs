@@ -190,12 +190,6 @@ impl<'a> Builder<'a> {
             match event {
                 Event::Module(module) => {
                     log_index.modules.insert(module.module, module);
-                    log_index.sites.extend(
-                        module
-                            .sites
-                            .iter()
-                            .map(|site| (site.id, (site, module.module))),
-                    );
                 }
                 Event::Sites { module, sites } => {
                     log_index

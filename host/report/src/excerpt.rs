@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::names;
 use crate::rules::RuleId;
-use crate::side::in_toolkit;
+use crate::side::in_library;
 use crate::source::{Sources, extent};
 use crate::text::{Style, wrapped};
 use crate::value;
@@ -427,10 +427,10 @@ fn also(race: &Race, sources: &Sources) -> impl Iterator<Item = String> {
 /// Frames of a chain of inlined calls that are shown at its inner end.
 const INNER: usize = 3;
 
-/// A header of the toolkit as programs include it; other files as a person here would write them.
+/// A header of a library as programs include it; other files as a person here would write them.
 fn header(file: &str, sources: &Sources) -> String {
     match file.rsplit_once("/include/") {
-        Some((_, name)) if in_toolkit(Path::new(file)) => name.to_owned(),
+        Some((_, name)) if in_library(Path::new(file)) => name.to_owned(),
         _ => sources.shown(file),
     }
 }

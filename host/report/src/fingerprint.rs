@@ -96,7 +96,7 @@ impl Places {
         let shown = site
             .frames
             .iter()
-            .find(|frame| !self.in_toolkit(&frame.file));
+            .find(|frame| !self.in_library(&frame.file));
         let Some(frame) = shown.or(site.frames.first()) else {
             let shape = Shape {
                 op,
@@ -133,12 +133,12 @@ impl Places {
         base
     }
 
-    fn in_toolkit(&mut self, file: &str) -> bool {
+    fn in_library(&mut self, file: &str) -> bool {
         let folder = file.rfind('/').map_or("", |at| &file[..at]);
         if let Some(&known) = self.folders.get(folder) {
             return known;
         }
-        let inside = side::in_toolkit(Path::new(file));
+        let inside = side::in_library(Path::new(file));
         self.folders.insert(folder.to_owned(), inside);
         inside
     }

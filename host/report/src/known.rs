@@ -1,7 +1,7 @@
 //! Races that are known and do not count.
 //!
-//! The list of those inside the headers of NVIDIA and the library of Triton is data (`known.toml`), shipped with the tool. Its entries have the shape
-//! of the suppressions that users write ([`crate::suppressions`]).
+//! The list of those inside NVIDIA's headers and Triton's library is data (`known.toml`), shipped with the tool. Its
+//! entries have the shape of the suppressions that users write ([`crate::suppressions`]).
 
 use std::collections::HashSet;
 

@@ -53,7 +53,7 @@ pub enum Event {
     Sites {
         /// The module.
         module: u32,
-        /// All that are checked, in front of the first race; later, those that the checks do not name.
+        /// All that are checked come before the first race of the log; accesses that no check names follow when they race.
         sites: Vec<Site>,
     },
     /// Calls on the host that launches are made in.
@@ -125,9 +125,6 @@ pub struct Module {
     pub origin: String,
     /// Its kernels.
     pub kernels: Vec<Kernel>,
-    /// Its checked accesses, if they are not in an event of their own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sites: Vec<Site>,
     /// Device functions left unchecked, with the reason.
     pub unchecked_functions: Vec<(String, String)>,
     /// Wall time of parsing and rewriting it, in seconds.

@@ -374,13 +374,13 @@ fn parting(one: &[FrameAt], other: &[FrameAt]) -> usize {
     pairs.take_while(|(a, b)| same(a, b)).count()
 }
 
-/// The call in the user's code that led to the frame at a depth from the outermost, if that is in a header of the toolkit,
-/// such as CUB's, which nobody is to change.
+/// The call in the user's code that led to the frame at a depth from the outermost, if that is in a library,
+/// such as CUB, which nobody is to change.
 fn call_of_library(frames: &[FrameAt], depth: usize) -> Option<&FrameAt> {
-    let in_toolkit = |frame: &&FrameAt| side::in_toolkit(Path::new(&frame.file));
+    let in_library = |frame: &&FrameAt| side::in_library(Path::new(&frame.file));
     let mut outer = frames.iter().rev().take(depth + 1);
-    outer.next_back().filter(in_toolkit)?;
-    outer.rev().find(|frame| !in_toolkit(frame))
+    outer.next_back().filter(in_library)?;
+    outer.rev().find(|frame| !in_library(frame))
 }
 
 /// The frame at a depth from the outermost; the one that reports show when there is none.

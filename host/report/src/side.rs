@@ -106,21 +106,15 @@ pub(crate) fn frames(frames: &[log::Frame], function: &str) -> Vec<FrameAt> {
 
 /// The frame to show of several, innermost first; see [`Access::shown`].
 pub(crate) fn shown(frames: &[FrameAt]) -> Option<&FrameAt> {
-    let own = |frame: &&FrameAt| {
-        let file = Path::new(&frame.file);
-        !in_toolkit(file) && !in_triton(file)
-    };
+    let own = |frame: &&FrameAt| !in_library(Path::new(&frame.file));
     frames.iter().find(own).or(frames.first())
 }
 
-/// Whether a file is of Triton's own functions, such as `tl.sum`.
-fn in_triton(file: &Path) -> bool {
+/// Whether a file is one of the CUDA toolkit's headers, in a folder with those of the runtime, or of Triton's library.
+pub(crate) fn in_library(file: &Path) -> bool {
     let mut folders = file.ancestors().skip(1);
-    folders.any(|folder| folder.ends_with("triton/language"))
-}
-
-/// Whether a file lies in a folder of headers that holds the CUDA runtime's.
-pub(crate) fn in_toolkit(file: &Path) -> bool {
-    let mut folders = file.ancestors().skip(1);
-    folders.any(|folder| folder.ends_with("include") && folder.join("cuda_runtime_api.h").exists())
+    folders.any(|folder| match folder.ends_with("include") {
+        true => folder.join("cuda_runtime_api.h").exists(),
+        false => folder.ends_with("triton/language"),
+    })
 }

@@ -22,7 +22,6 @@ pub(crate) fn module(
             .iter()
             .map(|info| kernel(info, observed))
             .collect(),
-        sites: Vec::new(),
         unchecked_functions: rewritten.unchecked_functions.clone(),
         rewrite_seconds: 0.0,
     }

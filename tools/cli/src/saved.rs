@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
     Ok(exit::of_run(outcome, &report.run, args.error_exitcode))
 }
 
-/// Lets other findings fail than did in the runs. Those of runs that nothing could fail do so again.
+/// Applies `--fail-on`. Without it, findings count as in the runs, but as errors do where they never counted.
 fn count_by(fail_on: Option<FailOn>, report: &mut Report) {
     let summary = &mut report.summary;
     summary.findings_pass = fail_on == Some(FailOn::Never);

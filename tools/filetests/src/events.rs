@@ -108,9 +108,6 @@ fn races(events: &[Event], misuses: bool) -> Result<Vec<(Race, String)>> {
     let mut races = Vec::new();
     for event in events {
         match event {
-            Event::Module(module) => {
-                lines.extend(module.sites.iter().map(|site| (site.id, site.ptx_line)));
-            }
             Event::Sites { sites, .. } => {
                 lines.extend(sites.iter().map(|site| (site.id, site.ptx_line)));
             }

@@ -113,13 +113,16 @@ pub(crate) fn log(seed: Option<u64>, races: Vec<Event>) -> Log {
             module: 1,
             origin: "count.cu".into(),
             kernels: vec![kernel()],
+            ..Module::default()
+        })),
+        Event::Sites {
+            module: 1,
             sites: vec![
                 site(1, Op::Load, 2),
                 site(2, Op::Store, 2),
                 site(3, Op::Load, 3),
             ],
-            ..Module::default()
-        })),
+        },
     ];
     events.extend(races);
     events.push(Event::Launch(Box::new(launch(1))));

@@ -61,10 +61,10 @@ fn one_statement_that_races_with_itself_names_the_atomic() {
 fn inlined(races: Vec<Event>, columns: [u32; 3], callers: [u32; 3]) -> Log {
     let mut log = log(None, races);
     for event in &mut log.events {
-        let Event::Module(module) = event else {
+        let Event::Sites { sites, .. } = event else {
             continue;
         };
-        for ((site, column), caller) in module.sites.iter_mut().zip(columns).zip(callers) {
+        for ((site, column), caller) in sites.iter_mut().zip(columns).zip(callers) {
             site.frames[0].line = 2;
             site.frames[0].column = column;
             site.frames[0].function = Some("_Z3putPi".into());
@@ -84,8 +84,8 @@ fn one_line_inlined_at_several_places_is_one_entry() {
     let (_folder, sources) = sources();
     let mut log = inlined(vec![race(1, 2, 2, 3), race(1, 3, 3, 4)], [5; 3], [2, 3, 4]);
     for event in &mut log.events {
-        if let Event::Module(module) = event {
-            module.sites[2].op = Op::Store;
+        if let Event::Sites { sites, .. } = event {
+            sites[2].op = Op::Store;
         }
     }
     let report = Report::build(&[log], &context(), &sources);
@@ -98,8 +98,8 @@ fn two_races_of_one_line_are_two_entries_with_ids_of_their_own() {
     let (_folder, sources) = sources();
     let mut log = inlined(vec![race(1, 2, 2, 3), race(1, 3, 3, 4)], [5, 5, 7], [2; 3]);
     for event in &mut log.events {
-        if let Event::Module(module) = event {
-            module.sites[2].op = Op::Store;
+        if let Event::Sites { sites, .. } = event {
+            sites[2].op = Op::Store;
         }
     }
     let report = Report::build(&[log], &context(), &sources);
@@ -132,15 +132,15 @@ fn long_chains_of_inlined_calls_are_shortened() {
     let (_folder, sources) = sources();
     let mut log = log(None, vec![race(1, 2, 3, 1)]);
     for event in &mut log.events {
-        let Event::Module(module) = event else {
+        let Event::Sites { sites, .. } = event else {
             continue;
         };
-        let inner = module.sites[1].frames[0].clone();
+        let inner = sites[1].frames[0].clone();
         let frames = (1..=20).map(|line| Frame {
             line,
             ..inner.clone()
         });
-        module.sites[1].frames = frames.collect();
+        sites[1].frames = frames.collect();
     }
     let text = render(&Report::build(&[log], &context(), &sources), &sources);
     assert!(
@@ -154,10 +154,10 @@ fn files_of_inlined_calls_are_shown_as_those_of_excerpts() {
     let (folder, sources) = sources();
     let mut log = inlined(vec![race(1, 2, 3, 1)], [5; 3], [3; 3]);
     for event in &mut log.events {
-        let Event::Module(module) = event else {
+        let Event::Sites { sites, .. } = event else {
             continue;
         };
-        for frame in module.sites.iter_mut().flat_map(|site| &mut site.frames) {
+        for frame in sites.iter_mut().flat_map(|site| &mut site.frames) {
             frame.file = folder.path().join("count.cu").display().to_string();
         }
     }
@@ -330,11 +330,8 @@ fn a_fingerprint_does_not_follow_line_numbers() {
         let moved = above.matches('\n').count() as u32;
         let mut log = log(None, vec![race(1, 2, 3, 1)]);
         for event in &mut log.events {
-            if let Event::Module(module) = event {
-                module
-                    .sites
-                    .iter_mut()
-                    .for_each(|s| s.frames[0].line += moved);
+            if let Event::Sites { sites, .. } = event {
+                sites.iter_mut().for_each(|s| s.frames[0].line += moved);
             }
         }
         let sources = Sources::new(vec![folder.path().to_owned()]);
@@ -390,8 +387,8 @@ fn without_line_information_the_ptx_is_shown() {
     let (_folder, sources) = sources();
     let mut log = log(None, vec![race(1, 2, 3, 1)]);
     for event in &mut log.events {
-        if let Event::Module(module) = event {
-            module.sites.iter_mut().for_each(|site| site.frames.clear());
+        if let Event::Sites { sites, .. } = event {
+            sites.iter_mut().for_each(|site| site.frames.clear());
         }
     }
     let text = render(&Report::build(&[log], &context(), &sources), &sources);

@@ -72,8 +72,7 @@ fn races(events: &[Event], launch: u64) -> Vec<Race> {
 /// The accesses of a race, unless it is none between accesses of two threads.
 fn wanted(race: &Race, events: &[Event], arguments: &Arguments) -> Option<Wanted> {
     let sites = events.iter().flat_map(|event| match event {
-        Event::Module(module) => &module.sites[..],
-        Event::Sites { sites, .. } => sites,
+        Event::Sites { sites, .. } => &sites[..],
         _ => &[],
     });
     let sites: Vec<_> = sites.collect();

@@ -39,8 +39,8 @@ impl Subject {
         })
     }
 
-    /// Of a recorded launch. Its text is read for each run: the kernels of the module that have no part in the launch, which
-    /// are most of a library's, are blank.
+    /// Of a recorded launch. Each mutant is parsed, so the module's kernels that the launch cannot reach are blanked: in
+    /// Thrust and CUB they are most of the text. Lines keep their numbers.
     pub(super) fn recorded(mut recorded: Recorded) -> Self {
         let module = ptx::parse(&recorded.ptx).0;
         let graph = CallGraph::new(&module);
