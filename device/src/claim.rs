@@ -21,7 +21,8 @@
 use std::mem::offset_of;
 
 use shadow::layout::{
-    BUSY, GENERATION_MASK, GRID_CLASS_MASK, LaunchBlock, WITNESS_CELL_FACTOR, sole_witness_of_any,
+    BUSY, GENERATION_MASK, GRID_CLASS_MASK, LaunchBlock, WITNESS_CELL_FACTOR, WITNESS_SITE_SHIFT,
+    sole_witness_of_any,
 };
 use shadow::rule;
 
@@ -46,8 +47,8 @@ pub struct Claim<'a> {
     pub kind: u32,
     /// For weak stores to global memory whose races with writes a launch may know.
     pub known: Option<Known<'a>>,
-    /// The access's site.
-    pub site: u32,
+    /// Register or literal: the [`witness`] of the access.
+    pub witness: &'a str,
     /// The label in front of [`Claim::swap`].
     pub swaps: &'a str,
     /// Where to go on when the cell is not to be claimed.
@@ -64,6 +65,21 @@ pub struct Known<'a> {
     pub compared: &'a str,
     /// Where to go on then.
     pub done: &'a str,
+}
+
+/// The literal of the witness that an access of `kind` leaves in a cell that it claims, without the bits that tell the
+/// cell.
+pub fn witness(site: u32, kind: u32) -> String {
+    literal(sole_witness_of_any(site, kind > rule::STRONG_LOAD_CTA))
+}
+
+/// Puts the [`witness`] of an access of `kind` into the 64-bit register `to`, where the 32-bit register `site` has its
+/// site.
+pub fn witness_of(site: &str, kind: u32, to: &str) -> String {
+    let other = witness(0, kind);
+    format!(
+        "cvt.u64.u32 {to}, {site};\nshl.b64 {to}, {to}, {WITNESS_SITE_SHIFT};\nor.b64 {to}, {to}, {other};\n"
+    )
 }
 
 impl Claim<'_> {
@@ -170,7 +186,6 @@ impl Claim<'_> {
                 self.me
             }
         };
-        let write = self.kind > rule::STRONG_LOAD_CTA;
         text.push_str(&format!(
             "or.b64 {a}, {who}, {fresh};\n\
              atom.relaxed.gpu.global.cas.b64 {b}, [%crc_at], %crc_cell, {a};\n\
@@ -184,7 +199,7 @@ impl Claim<'_> {
             fresh = literal(rule::classes(self.kind)),
             to_witness = self.block() + offset_of!(LaunchBlock, to_witness),
             factor = literal(WITNESS_CELL_FACTOR),
-            witness = literal(sole_witness_of_any(self.site, write)),
+            witness = self.witness,
         ));
         text
     }

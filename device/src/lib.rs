@@ -37,7 +37,7 @@ use std::process::Command;
 
 use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
 
-pub use claim::{Claim, Known};
+pub use claim::{Claim, Known, witness, witness_of};
 pub use entry::Entry;
 pub use functions::{functions, without_sleep};
 pub use pass::Pass;

@@ -88,7 +88,7 @@ fn kernel(kind: u32, shared: bool) -> String {
             compared: "%compared",
             done: "met",
         }),
-        site: SITE,
+        witness: &device::witness(SITE, kind),
         swaps: "swaps",
         not: "ask",
     };

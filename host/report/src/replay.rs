@@ -56,9 +56,9 @@ pub struct Step {
 }
 
 impl Step {
-    /// Its source, innermost inlined function first; the outermost is `function`, mangled.
-    pub fn set_source(&mut self, frames: &[crate::log::Frame], function: &str) {
-        self.frames = side::frames(frames, function);
+    /// The [frames](Self::frames) of an instruction, whose outermost function is `function`, mangled.
+    pub fn source(frames: &[crate::log::Frame], function: &str) -> Vec<FrameAt> {
+        side::frames(frames, function)
     }
 
     /// Whether the step is one more of this one.

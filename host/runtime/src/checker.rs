@@ -278,11 +278,12 @@ impl Checker {
         let mut known = HashMap::new();
         for step in steps {
             let line = step.ptx_line;
-            let found = known
-                .entry(line)
-                .or_insert_with(|| place::function_and_frames(module.code.module(), line));
-            if let Some((function, frames)) = found {
-                step.set_source(frames, function);
+            let source = known.entry(line).or_insert_with(|| {
+                let found = place::function_and_frames(module.code.module(), line);
+                found.map(|(function, frames)| Step::source(&frames, &function))
+            });
+            if let Some(source) = source {
+                step.frames.clone_from(source);
             }
         }
     }

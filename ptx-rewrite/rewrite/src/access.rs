@@ -17,6 +17,7 @@ use crate::cluster;
 use crate::copies::{self, Copy};
 use crate::matrix;
 use crate::names::{Meaning, Names};
+use crate::outlined::Outlined;
 use crate::proved::Free;
 
 /// What becomes of an instruction.
@@ -64,6 +65,13 @@ pub(crate) struct Shortcuts {
     pub(crate) word: bool,
     /// Where a launch says that it needs no check.
     pub(crate) free: Option<Free>,
+}
+
+/// How the checks of a function are written.
+pub(crate) struct Form<'a> {
+    pub(crate) granules: Granules,
+    /// The functions that its checks are in; none where they are pasted.
+    pub(crate) outlined: Option<&'a mut Outlined>,
 }
 
 /// Where a checked access goes.
@@ -204,13 +212,25 @@ pub(crate) fn read_words() -> String {
     )
 }
 
+/// Granules that the pasted check of an access looks at.
+pub(crate) fn pasted(access: &Access, granules: Granules) -> u32 {
+    let of = |log2: u32| match access.op.bytes().div_ceil(1 << log2) {
+        few @ ..=INLINE_GRANULES => few,
+        _ => 0,
+    };
+    let global = access.place.may_be_global().then(|| of(granules.global));
+    let shared = granules.shared.filter(|_| access.place.may_be_shared());
+    let shared = shared.filter(|_| !granules.clusters).map(of);
+    global.unwrap_or(0) + shared.unwrap_or(0)
+}
+
 /// The check of one access, to stand in front of it. `label` is unique in its function.
 pub(crate) fn check(
     names: &Names<'_>,
     located: Located<'_>,
     access: &Access,
     site: u32,
-    granules: Granules,
+    form: Form<'_>,
     shortcuts: Shortcuts,
     label: u32,
 ) -> String {
@@ -218,6 +238,10 @@ pub(crate) fn check(
     let Access { op, place, lines } = access;
     let (op, place) = (op, *place);
     let Shortcuts { sample, word, free } = shortcuts;
+    let Form {
+        granules,
+        mut outlined,
+    } = form;
     let mut text = String::from("\n");
     let skip = format!("$crc_checked_{label}");
     if let Some(guard) = &instruction.guard {
@@ -248,9 +272,11 @@ pub(crate) fn check(
             unless_sampled(&mut text, &skip);
         }
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granules.global);
-        let mut target = Target::new(op, site, GLOBAL, granules.global);
+        let mut target = Target::new(op, GLOBAL, granules.global);
         target.bit = free.and_then(Free::bit);
-        in_one_space(&mut text, &target, load(inline), word, &skip, label);
+        let load = load(inline);
+        let check = Check { target, load, word };
+        check.stand(&mut text, site, outlined.as_deref_mut(), &skip, label);
     }
     if let Some(granule_log2) = shared
         && granules.clusters
@@ -262,12 +288,12 @@ pub(crate) fn check(
             );
         }
         text.push_str(&cluster::place(place, &skip));
-        let target = Target::new(op, site, CLUSTER, granule_log2);
+        let target = Target::new(op, CLUSTER, granule_log2);
         let called = match op.bytes() <= 1 << granule_log2 {
             true => Called::Slow,
             false => Called::Range,
         };
-        target.call(&mut text, called);
+        target.call(&mut text, called, &target.site(site));
     } else if let Some(granule_log2) = shared {
         if either {
             text.push_str(&format!(
@@ -279,8 +305,12 @@ pub(crate) fn check(
             unless_sampled(&mut text, &skip);
         }
         let inline = granules.claims && (!sample || op.bytes() <= 1 << granule_log2);
-        let target = Target::new(op, site, SHARED, granule_log2);
-        in_one_space(&mut text, &target, load(inline), false, &skip, label);
+        let check = Check {
+            target: Target::new(op, SHARED, granule_log2),
+            load: load(inline),
+            word: false,
+        };
+        check.stand(&mut text, site, outlined, &skip, label);
     }
     line(&mut text, format_args!("{skip}:"));
     text
@@ -300,10 +330,10 @@ fn unless_sampled(text: &mut String, skip: &str) {
 }
 
 /// What a check in one memory is about.
-struct Target<'a> {
-    op: &'a MemoryOp,
-    /// The site's number on the device.
-    site: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Bytes of the access.
+    bytes: u32,
     /// The rule's kind of the access.
     kind: u32,
     granule_log2: u32,
@@ -311,6 +341,24 @@ struct Target<'a> {
     shared: bool,
     /// Its bit in what a launch says of it, if it is in global memory.
     bit: Option<u64>,
+}
+
+/// The check of an access in one memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    target: Target,
+    /// Cells that are read cached are claimed in place.
+    load: CellLoad,
+    /// `%crc_words` says whether the first granule stands for all.
+    word: bool,
+}
+
+/// Which access it is that is checked: registers or literals.
+pub(crate) struct Which<'a> {
+    /// Its site's number on the device.
+    pub(crate) site: &'a str,
+    /// Its [`witness`](device::witness); read where [`Check::claims`].
+    pub(crate) witness: &'a str,
 }
 
 /// What a check calls.
@@ -333,104 +381,143 @@ fn load(claims: bool) -> CellLoad {
     }
 }
 
-/// The check of `%crc_address` in global or shared memory; goes to `skip` when there is nothing
-/// left to do. Cells that are read cached are claimed in place, and `word` says whether `%crc_words` says that the
-/// first granule stands for all.
-fn in_one_space(
-    text: &mut String,
-    target: &Target<'_>,
-    load: CellLoad,
-    word: bool,
-    skip: &str,
-    label: u32,
-) {
-    let &Target {
-        op,
-        site,
-        kind,
-        granule_log2,
-        shared,
-        bit,
-    } = target;
-    let claims = matches!(load, CellLoad::Cached) && rule::claims(kind);
-    let granules = op.bytes().div_ceil(1 << granule_log2);
-    let name = if shared { "slot_" } else { "" };
-    let ask = format!("$crc_ask_{name}{label}");
-    let inline = granules <= INLINE_GRANULES;
-    let word = word && inline && granules > 1;
-    for n in (0..granules).filter(|_| inline) {
-        let fast = target.fast(text, n << granule_log2, load);
-        text.push_str(&fast.find);
-        let last = n + 1 == granules;
-        let next = match last {
-            true => skip.to_owned(),
-            false => format!("$crc_next_{name}{label}_{n}"),
+impl Check {
+    /// Whether it claims cells in place.
+    pub(crate) fn claims(&self) -> bool {
+        self.load == CellLoad::Cached && rule::claims(self.target.kind)
+    }
+
+    /// The rule's kind of the access.
+    pub(crate) fn kind(&self) -> u32 {
+        self.target.kind
+    }
+
+    /// Whether the access is to shared memory.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.target.shared
+    }
+
+    /// Whether it reads `%crc_words`.
+    pub(crate) fn reads_words(&self) -> bool {
+        self.word
+    }
+
+    /// Stands in front of an access of the site `id`: pasted, or as a call of a function that has it.
+    fn stand(
+        mut self,
+        text: &mut String,
+        id: u32,
+        outlined: Option<&mut Outlined>,
+        skip: &str,
+        label: u32,
+    ) {
+        let site = self.target.site(id);
+        if let Some(outlined) = outlined {
+            // A function serves accesses with any bit.
+            self.target.bit = None;
+            return text.push_str(&outlined.call(self, &site));
+        }
+        let which = Which {
+            site: &site,
+            witness: &device::witness(rule::site_of_kind(id, self.kind()), self.kind()),
         };
-        if claims {
-            let claim = Claim {
-                launch: "%crc_launch",
-                bytes: (!shared).then_some("%crc_bytes"),
-                me: "%crc_me",
-                scratch: ["%crc_next", "%crc_new"],
-                predicate: "%crc_settled",
-                kind,
-                known: bit.filter(|_| kind == rule::WEAK_STORE).map(|bit| Known {
-                    bit,
-                    compared: "%crc_compared",
-                    done: &next,
-                }),
-                site,
-                swaps: &format!("$crc_swap_{name}{label}_{n}"),
-                not: &ask,
+        self.paste(text, &which, skip, label);
+    }
+
+    /// The check of `%crc_address`; goes to `skip` when there is nothing left to do.
+    pub(crate) fn paste(&self, text: &mut String, which: &Which<'_>, skip: &str, label: u32) {
+        let &Self { target, load, word } = self;
+        let Target {
+            bytes,
+            kind,
+            granule_log2,
+            shared,
+            bit,
+        } = target;
+        let claims = self.claims();
+        let granules = bytes.div_ceil(1 << granule_log2);
+        let name = if shared { "slot_" } else { "" };
+        let ask = format!("$crc_ask_{name}{label}");
+        let inline = granules <= INLINE_GRANULES;
+        let word = word && inline && granules > 1;
+        for n in (0..granules).filter(|_| inline) {
+            let fast = target.fast(text, n << granule_log2, load);
+            text.push_str(&fast.find);
+            let last = n + 1 == granules;
+            let next = match last {
+                true => skip.to_owned(),
+                false => format!("$crc_next_{name}{label}_{n}"),
             };
-            text.push_str(&claim.early());
-            text.push_str(&fast.settle);
-            line(text, format_args!("@%crc_hit bra {next};"));
-            text.push_str(&claim.late());
-            text.push_str(&claim.swap());
-            match last {
-                true => line(text, format_args!("@%crc_settled bra {skip};")),
-                false => line(text, format_args!("@!%crc_settled bra {ask};\n{next}:")),
+            if claims {
+                let claim = Claim {
+                    launch: "%crc_launch",
+                    bytes: (!shared).then_some("%crc_bytes"),
+                    me: "%crc_me",
+                    scratch: ["%crc_next", "%crc_new"],
+                    predicate: "%crc_settled",
+                    kind,
+                    known: bit.filter(|_| kind == rule::WEAK_STORE).map(|bit| Known {
+                        bit,
+                        compared: "%crc_compared",
+                        done: &next,
+                    }),
+                    witness: which.witness,
+                    swaps: &format!("$crc_swap_{name}{label}_{n}"),
+                    not: &ask,
+                };
+                text.push_str(&claim.early());
+                text.push_str(&fast.settle);
+                line(text, format_args!("@%crc_hit bra {next};"));
+                text.push_str(&claim.late());
+                text.push_str(&claim.swap());
+                match last {
+                    true => line(text, format_args!("@%crc_settled bra {skip};")),
+                    false => line(text, format_args!("@!%crc_settled bra {ask};\n{next}:")),
+                }
+            } else {
+                text.push_str(&fast.settle);
+                match last {
+                    true => line(text, format_args!("@%crc_hit bra {skip};")),
+                    false => line(text, format_args!("@!%crc_hit bra {ask};")),
+                }
             }
-        } else {
-            text.push_str(&fast.settle);
-            match last {
-                true => line(text, format_args!("@%crc_hit bra {skip};")),
-                false => line(text, format_args!("@!%crc_hit bra {ask};")),
+            if word && n == 0 {
+                line(text, format_args!("@%crc_words bra {skip};"));
             }
         }
-        if word && n == 0 {
-            line(text, format_args!("@%crc_words bra {skip};"));
+        if inline && (claims || granules > 1) {
+            line(text, format_args!("{ask}:"));
         }
+        let one = match claims && kind == rule::WEAK_LOAD {
+            true => Called::Load,
+            false => Called::Slow,
+        };
+        if word {
+            let parts = format!("$crc_parts_{label}");
+            line(text, format_args!("@!%crc_words bra {parts};"));
+            target.call(text, one, which.site);
+            line(text, format_args!("bra {skip};\n{parts}:"));
+        }
+        let called = if granules == 1 { one } else { Called::Range };
+        target.call(text, called, which.site);
     }
-    if inline && (claims || granules > 1) {
-        line(text, format_args!("{ask}:"));
-    }
-    let one = match claims && kind == rule::WEAK_LOAD {
-        true => Called::Load,
-        false => Called::Slow,
-    };
-    if word {
-        let parts = format!("$crc_parts_{label}");
-        line(text, format_args!("@!%crc_words bra {parts};"));
-        target.call(text, one);
-        line(text, format_args!("bra {skip};\n{parts}:"));
-    }
-    target.call(text, if granules == 1 { one } else { Called::Range });
 }
 
-impl<'a> Target<'a> {
-    /// An access of the site `id`; `wide` is the narrowest scope that reaches all threads of its memory.
-    fn new(op: &'a MemoryOp, id: u32, wide: Scope, granule_log2: u32) -> Self {
-        let kind = kind(op, wide);
+impl Target {
+    /// An access; `wide` is the narrowest scope that reaches all threads of its memory.
+    fn new(op: &MemoryOp, wide: Scope, granule_log2: u32) -> Self {
         Self {
-            op,
-            site: rule::site_of_kind(id, kind),
-            kind,
+            bytes: op.bytes(),
+            kind: kind(op, wide),
             granule_log2,
             shared: wide != GLOBAL,
             bit: None,
         }
+    }
+
+    /// The literal that stands for the site `id` on the device.
+    fn site(&self, id: u32) -> String {
+        rule::site_of_kind(id, self.kind).to_string()
     }
 
     /// The fast path for the granule at that offset from `%crc_address`, to be pasted behind `text`;
@@ -479,11 +566,10 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The called check of `%crc_address`.
-    fn call(&self, text: &mut String, called: Called) {
+    /// The called check of `%crc_address`, with the site that is or is in `site`.
+    fn call(&self, text: &mut String, called: Called, site: &str) {
         let &Self {
-            op,
-            site,
+            bytes,
             kind,
             granule_log2,
             shared,
@@ -494,7 +580,7 @@ impl<'a> Target<'a> {
             Called::Slow => "slow",
             Called::Range => "range",
         };
-        let mut access = device::access_word(kind, granule_log2, op.bytes());
+        let mut access = device::access_word(kind, granule_log2, bytes);
         let mut launch = "%crc_launch";
         if shared {
             access |= ACCESS_SHARED;
@@ -507,13 +593,13 @@ impl<'a> Target<'a> {
                 ),
             );
         }
-        let (site, access) = (site.to_string(), access.to_string());
+        let access = access.to_string();
         let who = if shared { "%crc_me" } else { "%crc_who" };
         let mut arguments = vec![
             ("b64", launch),
             ME,
             ("b64", "%crc_address"),
-            ("b32", &*site),
+            ("b32", site),
             ("b32", &*access),
         ];
         if matches!(called, Called::Load) {

@@ -7,7 +7,7 @@ use ptx::isa;
 use shadow::layout::LaunchBlock;
 
 use crate::Config;
-use crate::access::{self, Checked, Located, Shortcuts};
+use crate::access::{self, Checked, Form, Located, Shortcuts};
 use crate::analysis::{Granules, Plan};
 use crate::calls;
 use crate::cluster;
@@ -19,6 +19,7 @@ use crate::journal;
 use crate::matrix;
 use crate::names::Names;
 use crate::order;
+use crate::outlined::{MOST_PASTED, Outlined};
 use crate::prologue::Prologue;
 use crate::proved::{self, Free};
 use crate::site::{Entered, Sites};
@@ -56,6 +57,14 @@ fn is_of_barrier(part: Option<Part>) -> bool {
     matches!(part, Some(Part::First | Part::Own))
 }
 
+/// What is made of a module.
+pub(crate) struct Text<'a> {
+    pub(crate) sites: &'a mut Sites,
+    pub(crate) edits: &'a mut Edits,
+    /// The checks that are called.
+    pub(crate) outlined: &'a mut Outlined,
+}
+
 /// Adds the edits of `function`; false if it stays as it is.
 pub(crate) fn rewrite(
     function: &Function,
@@ -63,9 +72,13 @@ pub(crate) fn rewrite(
     module: &Module,
     plan: &Plan,
     config: &Config,
-    sites: &mut Sites,
-    edits: &mut Edits,
+    text: Text<'_>,
 ) -> bool {
+    let Text {
+        sites,
+        edits,
+        outlined,
+    } = text;
     let Some(&granules) = plan.instrumented.get(function.name.as_str()) else {
         return calls::pass_nothing(module, plan, function, edits);
     };
@@ -85,6 +98,12 @@ pub(crate) fn rewrite(
         && body.instructions().any(|(at, _)| {
             matches!(names.checked(at), Checked::Yes(access) if access.place.may_be_shared())
         });
+    let pasted = body.instructions().map(|(at, _)| match names.checked(at) {
+        Checked::Yes(access) => access::pasted(&access, granules),
+        _ => 0,
+    });
+    let most = config.most_pasted.unwrap_or(MOST_PASTED);
+    let mut outlined = (pasted.sum::<u32>() > most).then_some(outlined);
     let skips = plan.skips.get(function.name.as_str());
     let skips = skips.filter(|skips| !skips.is_empty());
     let needs = Prologue {
@@ -137,7 +156,11 @@ pub(crate) fn rewrite(
                     word: is_word(&statement),
                     free: free(&statement),
                 };
-                let text = access::check(names, located, &access, id, granules, shortcuts, label);
+                let form = Form {
+                    granules,
+                    outlined: outlined.as_deref_mut(),
+                };
+                let text = access::check(names, located, &access, id, form, shortcuts, label);
                 edits.insert(instruction.span.start, text);
                 label += 1;
             }

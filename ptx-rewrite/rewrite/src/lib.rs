@@ -11,6 +11,7 @@
 //! a body, [`epoch`] counts barriers, [`grid`] knows those of the whole grid, [`pointers`]
 //! finds loads that may need no check, [`proved`] groups accesses that a launch may prove, [`order`] counts
 //! what else orders threads, [`calls`] hands the state to device functions and back.
+//! [`outlined`] has the checks of functions that call them instead.
 //! [`own`] puts the program's own code of a kernel beside the one with checks.
 //! [`journal`] does for kernels that keep a journal what the others do for cells, [`cluster`] says
 //! whose shared memory it is.
@@ -32,6 +33,7 @@ mod matrix;
 mod mbarrier;
 mod names;
 mod order;
+mod outlined;
 pub mod own;
 mod pointers;
 mod prologue;
@@ -46,6 +48,7 @@ use ptx::ast::{Diagnostic, Item, Module};
 pub use analysis::{KernelInfo, Skipped};
 pub use edit::erase;
 pub use journal::{Again, again};
+pub use outlined::MOST_PASTED;
 pub use pointers::Pointers;
 pub use site::Site;
 
@@ -63,6 +66,8 @@ pub struct Config {
     pub sample: bool,
     /// Only say what would be checked: [`Rewritten::text`] stays empty.
     pub list: bool,
+    /// Checks are called in functions with more of them than this, and pasted in others; none for [`MOST_PASTED`].
+    pub most_pasted: Option<u32>,
 }
 
 /// A module with its checks.
@@ -115,6 +120,7 @@ pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) ->
         return rewritten;
     }
     let mut edits = edit::Edits::default();
+    let mut outlined = outlined::Outlined::default();
     let mut inserted = false;
     for function in module.functions() {
         let names = bodies.of(function);
@@ -122,18 +128,28 @@ pub fn rewrite_provable(module: &Module, config: &Config, provable: Provable) ->
             through::extend_prototypes(module, body, &mut edits);
         }
         inserted |= function::rewrite(
-            function, names, module, &plan, config, &mut sites, &mut edits,
+            function,
+            names,
+            module,
+            &plan,
+            config,
+            function::Text {
+                sites: &mut sites,
+                edits: &mut edits,
+                outlined: &mut outlined,
+            },
         );
         if plan.skips.contains_key(function.name.as_str()) && function.body.is_some() {
             own::insert(module, function, &mut edits);
         }
     }
     if inserted && let Some(at) = first_definition(module) {
-        let mut functions = device::functions(edits.pieces());
+        let checks = outlined.text();
+        let mut functions = device::functions(edits.pieces().chain([checks.as_str()]));
         if module.version.is_none_or(|version| version < (6, 3)) {
             functions = device::without_sleep(&functions);
         }
-        edits.insert(at, functions + &calls::no_launch());
+        edits.insert(at, functions + &checks + &calls::no_launch());
         rewritten.raised = target::raise(module, &mut edits);
     }
     rewritten.sites = sites.into_all();

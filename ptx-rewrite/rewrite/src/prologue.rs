@@ -25,6 +25,15 @@ pub(crate) struct Prologue {
 impl Prologue {
     /// Declares the registers and fills them.
     pub(crate) fn text(self) -> String {
+        let mut text = self.declarations();
+        text.push_str(&format!("ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"));
+        text.push_str(&self.constants());
+        self.identify(&mut text);
+        text
+    }
+
+    /// Declares the registers.
+    pub(crate) fn declarations(self) -> String {
         let mut text = String::from("\n");
         text.push_str(&Fast::declarations());
         if self.slot {
@@ -43,8 +52,11 @@ impl Prologue {
         if self.state {
             text.push_str(".reg .b64 %crc_state;\n");
         }
-        text.push_str(&format!("ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"));
-        text.push_str(&self.constants());
+        text
+    }
+
+    /// Reads or computes who the thread is, and where its CTA's shared memory has its cells.
+    fn identify(self, text: &mut String) {
         // Works in registers that checks fill before they read them.
         let entry = Entry {
             launch: LAUNCH.1,
@@ -81,11 +93,10 @@ impl Prologue {
                 text.push_str(&call("slot", Some(slot), &[slot]));
             }
         }
-        text
     }
 
     /// Reads what is the same for all threads of the launch.
-    fn constants(self) -> String {
+    pub(crate) fn constants(self) -> String {
         let mut text = String::new();
         let mut read = |registers: &str, ty: &str, offset: usize| {
             text.push_str(&format!(

@@ -10,6 +10,8 @@ use rewrite::{Config, Rewritten, erase, rewrite, rewrite_provable, stats};
 const ARCHITECTURES: [&str; 3] = ["sm_75", "sm_80", "sm_90"];
 /// The one for which modules are assembled as if all their accesses could be proved.
 const PROVABLE: &str = "sm_80";
+/// The one for which all checks are called.
+const CALLED: &str = "sm_75";
 
 #[test]
 fn checks_can_be_erased_and_parse() {
@@ -24,6 +26,7 @@ fn checks_can_be_erased_and_parse() {
         let config = Config {
             first_site: 7,
             journal: *journal,
+            most_pasted: provable.then_some(0),
             ..Config::default()
         };
         let rewritten = made(&module, &config, provable);
@@ -92,15 +95,16 @@ fn the_assembler_takes_what_we_emit() {
 /// Fails where ptxas takes a file without checks for an architecture, and not with them.
 fn assemble_all(assembler: &Path, path: &Path, text: &str, journal: bool) {
     let (module, _) = ptx::parse(text);
-    let config = Config {
-        journal,
-        ..Config::default()
-    };
     let target = text
         .lines()
         .find(|line| line.starts_with(".target"))
         .unwrap_or_default();
     for architecture in ARCHITECTURES {
+        let config = Config {
+            journal,
+            most_pasted: (architecture == CALLED).then_some(0),
+            ..Config::default()
+        };
         let rewritten = made(&module, &config, architecture == PROVABLE);
         // A module for a newer target does not assemble for an older one.
         let retargeted = rewritten

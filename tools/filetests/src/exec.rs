@@ -22,6 +22,7 @@ pub fn run(case: &Case) -> Result<()> {
     // All checks are to run, whatever is proved.
     let cells = Checks {
         prove: Prove::Off,
+        called: true,
         ..Checks::by(Mode::Fast)
     };
     let journal = Checks {
@@ -31,7 +32,7 @@ pub fn run(case: &Case) -> Result<()> {
     };
     let ways = [
         ("as written", None),
-        ("with cells", Some(cells)),
+        ("with called checks of cells", Some(cells)),
         ("with a journal", Some(journal)),
         ("as far as it is not proved", Some(Checks::by(Mode::Fast))),
     ];

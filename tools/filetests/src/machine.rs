@@ -155,6 +155,8 @@ pub struct Checks {
     pub prove: Prove,
     /// Ask what the run proves of all runs.
     pub verify: Option<Verify>,
+    /// All checks are called, and none is pasted in front of its access.
+    pub called: bool,
 }
 
 impl Checks {
@@ -176,6 +178,7 @@ impl Checks {
             as_gpu: false,
             prove: Prove::On,
             verify: None,
+            called: false,
         }
     }
 }
@@ -187,6 +190,7 @@ fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
         as_gpu: checks.as_gpu,
         prove: checks.prove,
         verify: checks.verify,
+        most_pasted: checks.called.then_some(0),
         model,
         shadow: ShadowSize::Exact,
         seed: (seed != 0).then_some(seed),

@@ -322,29 +322,35 @@ fn replay(case: &Case, ready: &Ready) -> Result<()> {
 fn one(case: &Case, text: &Parsed, ready: &Ready, oracle: Oracle) -> Result<()> {
     let judged = judge(case, ready, oracle).with_context(|| oracle.name)?;
     agree(case, oracle, judged)?;
-    if !judged.proved {
-        return Ok(());
-    }
-    // What is proved must not matter.
-    let again = |prove, ready: &Ready| {
-        let checks = Checks {
-            prove,
-            ..oracle.checks
-        };
+    let again = |checks: Checks, ready: &Ready| {
         let oracle = Oracle { checks, ..oracle };
-        let what = || format!("{}, with proofs: {prove:?}", oracle.name);
+        let what = || {
+            let Checks { prove, called, .. } = checks;
+            format!(
+                "{}, with proofs: {prove:?}, checks called: {called}",
+                oracle.name
+            )
+        };
         let judged = judge(case, ready, oracle).with_context(what)?;
         agree(case, oracle, judged).with_context(what)
     };
-    again(Prove::Audit, ready)?;
-    // Happens-before runs the program's own text: without proofs, it would execute and judge what it does to audit
-    // them, and compare less.
-    if oracle.is_lenient() {
-        let checks = Checks {
-            prove: Prove::Off,
+    // What is proved must not matter.
+    if judged.proved {
+        let audited = Checks {
+            prove: Prove::Audit,
             ..oracle.checks
         };
-        again(Prove::Off, &machine::ready(text, Some(checks)))?;
+        again(audited, ready)?;
+    }
+    // Neither must where the checks stand. Happens-before runs the program's own text: without proofs, it would execute
+    // and judge what it does to audit them, and compare less.
+    if oracle.is_lenient() {
+        let called = Checks {
+            prove: Prove::Off,
+            called: true,
+            ..oracle.checks
+        };
+        again(called, &machine::ready(text, Some(called)))?;
     }
     Ok(())
 }

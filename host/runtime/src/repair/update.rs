@@ -141,6 +141,11 @@ impl<'a> Updates<'a> {
         let (load, input) = inputs
             .iter()
             .find_map(|input| Some((self.loaded(at, input, address)?, input)))?;
+        // Where only the load is executed there is no update, and where only the store is, it adds to something else.
+        let guard = |at| self.instruction(at).map(|of| &of.guard);
+        if guard(load) != Some(&None) && guard(load) != guard(store) {
+            return None;
+        }
         // As in `x + x`, which is no sum of what was there and something else.
         let others = operation.operands[1..].iter();
         let mut others = others.filter(|other| !std::ptr::eq(*other, input));
@@ -162,7 +167,7 @@ impl<'a> Updates<'a> {
 
     /// Whether the value of an operand depends on a load; also when that cannot be found out.
     fn depends(&self, at: usize, operand: &Operand, load: usize) -> bool {
-        let Operand::Name { name, .. } = operand else {
+        let Operand::Name { name, .. } = element(operand) else {
             return false;
         };
         let mut open: Vec<_> = { self.flow.register(at, name) }
@@ -211,7 +216,9 @@ impl<'a> Updates<'a> {
                 _ => return None,
             };
             let is_stored = |operand| self.value(at, operand) == Some(of_store);
-            let load = |operand| self.loaded(at, operand, address);
+            let always =
+                |load: &usize| self.instruction(*load).is_some_and(|of| of.guard.is_none());
+            let load = |operand| self.loaded(at, operand, address).filter(always);
             let (load, loaded_is_one) = match load(one) {
                 Some(load) if is_stored(other) => (load, true),
                 _ => (load(other).filter(|_| is_stored(one))?, false),
@@ -267,7 +274,7 @@ impl<'a> Updates<'a> {
 
     /// What an operand's value is: a constant, what is loaded from an address, or what a statement computes.
     fn value(&self, at: usize, operand: &'a Operand) -> Option<(Option<usize>, &'a Operand)> {
-        if !matches!(operand, Operand::Name { .. }) {
+        if !matches!(element(operand), Operand::Name { .. }) {
             return Some((None, operand));
         }
         let (at, found) = self.writer(at, operand)?;
@@ -281,14 +288,19 @@ impl<'a> Updates<'a> {
     fn writer(&self, mut at: usize, operand: &'a Operand) -> Option<(usize, &'a Instruction)> {
         let mut operand = operand;
         for _ in 0..STEPS {
-            let Operand::Name { name, .. } = operand else {
+            let Operand::Name { name, .. } = element(operand) else {
                 return None;
             };
             let register = self.flow.register(at, name)?;
             let (writes, undefined) = self.flow.reaching(&self.cfg, register, at);
-            let [write] = writes[..] else { return None };
+            let write = match writes[..] {
+                [write] => write,
+                [default, load] | [load, default] if self.is_default(default, load) => load,
+                _ => return None,
+            };
             let found = self.instruction(write);
-            let found = found.filter(|of| of.guard.is_none() && !undefined)?;
+            let found = found.filter(|of| of.guard.is_none() || of.opcode == "ld");
+            let found = found.filter(|_| !undefined)?;
             match found.opcode.as_str() {
                 "mov" | "cvt" => (at, operand) = (write, found.operands.get(1)?),
                 _ => return Some((write, found)),
@@ -297,11 +309,31 @@ impl<'a> Updates<'a> {
         None
     }
 
+    /// Whether a load has a guard, and a constant stands for its value where it is not executed.
+    fn is_default(&self, default: usize, load: usize) -> bool {
+        let [default, load] = [default, load].map(|at| self.instruction(at));
+        let constant = default.filter(|of| of.opcode == "mov" && of.guard.is_none());
+        let constant = constant.and_then(|of| of.operands.get(1));
+        let loads = load.is_some_and(|of| of.opcode == "ld" && of.guard.is_some());
+        loads && constant.is_some_and(|of| !matches!(of, Operand::Name { .. }))
+    }
+
     fn instruction(&self, at: usize) -> Option<&'a Instruction> {
         match self.body.statements.get(at) {
             Some(Statement::Instruction(instruction)) => Some(instruction),
             _ => None,
         }
+    }
+}
+
+/// The element of a vector of one, as Triton writes it, or the operand itself.
+fn element(operand: &Operand) -> &Operand {
+    match operand {
+        Operand::Vector(elements) => match &elements[..] {
+            [one] => one,
+            _ => operand,
+        },
+        _ => operand,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is said of kernels: what is checked, what may order threads, what is not understood.
 
+mod called;
 mod made;
 mod pointers;
 
