@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::{
-    api_table, bench, browser, demo, device, dist, dist::Profile, gpu_kit, mutants, names, oracles,
-    package, python, registers, suite, tidy, toolkit, workspace::Workspace,
+    api_table, apps, bench, browser, demo, device, dist, dist::Profile, gpu_kit, mutants, names,
+    oracles, package, python, registers, suite, tidy, toolkit, workspace::Workspace,
 };
 
 /// Project automation for cudarun-check.
@@ -33,6 +33,9 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Compile the programs of tests/apps and bench-rodinia until standard input ends; `test` starts this.
+    #[command(hide = true)]
+    CompileAhead,
     /// Put the command and its libraries together in <target>/dist.
     Dist,
     /// Make packages of that: an archive, a Debian package, a Python wheel (all, without a kind), and try them.
@@ -115,6 +118,7 @@ fn run(arguments: Arguments) -> anyhow::Result<bool> {
         Command::Demo => demo::run(&workspace),
         Command::Test(options) => suite::run(&workspace, &options),
         Command::Apps { arguments } => suite::apps(&workspace, &arguments),
+        Command::CompileAhead => apps::ahead::compile(&workspace),
         Command::Dist => dist::build(&workspace, Profile::Release).map(|dist| dist.announce()),
         Command::Package { kinds } => package::run(&workspace, &kinds),
         Command::Python { packages } => dist::build(&workspace, Profile::Release)

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
+use crate::apps::ahead::Ahead;
 use crate::command;
 use crate::dist::{self, Dist, Profile};
 use crate::python;
@@ -37,8 +38,8 @@ enum Step {
     Fmt,
     Clippy,
     Toolkit,
-    Unit,
     Dist,
+    Unit,
     Python,
     Apps,
 }
@@ -47,8 +48,8 @@ const STEPS: [Step; 7] = [
     Step::Fmt,
     Step::Clippy,
     Step::Toolkit,
-    Step::Unit,
     Step::Dist,
+    Step::Unit,
     Step::Python,
     Step::Apps,
 ];
@@ -60,7 +61,7 @@ impl Step {
             Step::Clippy => "cargo clippy",
             Step::Toolkit => "find or fetch nvcc and z3",
             Step::Unit => "unit tests and file tests",
-            Step::Dist => "build the command and its libraries",
+            Step::Dist => "build the tests, the command and its libraries",
             Step::Python => "Python packages under the tool",
             Step::Apps => "programs under the tool",
         }
@@ -78,12 +79,16 @@ struct Outcome {
 pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let mut outcomes = Vec::new();
     let mut summary_line = SummaryLine::default();
-    for step in STEPS
-        .into_iter()
-        .filter(|step| options.only.is_empty() || options.only.contains(step))
-    {
+    let asked = |step: &Step| options.only.is_empty() || options.only.contains(step);
+    let mut ahead = None;
+    for step in STEPS.into_iter().filter(asked) {
         println!("\n=== {}", step.title());
         let start = Instant::now();
+        match step {
+            Step::Unit if asked(&Step::Apps) => ahead = Ahead::start(),
+            Step::Apps => drop(ahead.take()),
+            _ => {}
+        }
         let error = run_step(workspace, step, &mut summary_line)
             .err()
             .map(|error| format!("{error:#}"));

@@ -9,8 +9,7 @@ mod command_line;
 mod registers;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use xtask::apps::{self, Program, build, build::Builder, judge};
-use xtask::dist::{Dist, Profile};
+use xtask::apps::{self, Program, build::Builder, judge};
 use xtask::suite::READY;
 use xtask::toolkit;
 use xtask::workspace::Workspace;
@@ -35,13 +34,7 @@ fn trials() -> anyhow::Result<Vec<Trial>> {
     let programs = apps::discover(&workspace.root.join("tests/apps"))?;
     let ready = std::env::var_os(READY).is_some();
     let builder = match toolkit::find() {
-        Some(toolkit) if ready => Some(Builder {
-            toolkit,
-            dist: Dist::of(&workspace, Profile::Test),
-            folder: workspace.target.join("apps"),
-            arch: build::SIMULATED.to_owned(),
-            until: None,
-        }),
+        Some(toolkit) if ready => Some(Builder::of_tests(&workspace, toolkit)),
         None if ready => anyhow::bail!("no nvcc"),
         _ => None,
     };

@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail};
 
 use super::{Program, Variant, includes};
 use crate::command;
-use crate::dist::Dist;
+use crate::dist::{Dist, Profile};
 use crate::toolkit::Toolkit;
+use crate::workspace::Workspace;
 
 /// The architecture of the simulated device.
 pub const SIMULATED: &str = "sm_90";
@@ -40,6 +41,17 @@ pub struct Built {
 }
 
 impl Builder {
+    /// That of the tests.
+    pub fn of_tests(workspace: &Workspace, toolkit: Toolkit) -> Builder {
+        Builder {
+            toolkit,
+            dist: Dist::of(workspace, Profile::Test),
+            folder: workspace.target.join("apps"),
+            arch: SIMULATED.to_owned(),
+            until: None,
+        }
+    }
+
     /// Compiles, or finds what an earlier call compiled from the same files with the same options.
     ///
     /// # Errors

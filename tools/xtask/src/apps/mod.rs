@@ -3,6 +3,7 @@
 //! What a program is and what is expected of it stands in its own header and on its own lines
 //! (docs/adding-a-test.md); nothing here knows any of them by name.
 
+pub mod ahead;
 pub mod build;
 pub mod header;
 pub mod judge;
