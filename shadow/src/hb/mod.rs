@@ -191,6 +191,14 @@ pub struct Span {
     pub bytes: u32,
 }
 
+impl Span {
+    /// Whether some of the bytes are in the word that begins at `word`.
+    pub fn meets(&self, word: Place) -> bool {
+        let (first, word) = (self.place.key(), word.key());
+        first < word + history::WORD && word < first + u64::from(self.bytes)
+    }
+}
+
 /// An instruction that accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {

@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 
 use hashbrown::HashMap;
 
-use super::clock::Times;
-use super::entry::{Entry, Rule};
+use super::clock::{Time, Times};
+use super::entry::Rule;
 use super::history::WORD;
-use super::place::{Thread, Warp};
+use super::place::{Shape, Thread, Warp};
 use super::{Engine, Enough, Place, Race, Side, Span, each};
 
 /// Fences of a CTA that are kept.
@@ -48,6 +48,29 @@ impl Proxies {
             self.0.entry(ENDED).or_default().more = true;
         }
     }
+
+    /// The fences that come before what `me`, who knows `times`, does now to memory like that of `place`; none where some
+    /// of them are not known.
+    fn before(
+        &self,
+        shape: &Shape,
+        me: Thread,
+        times: &Times,
+        place: Place,
+    ) -> Option<Vec<&Fenced>> {
+        // Nobody outside of a cluster writes to its shared memory.
+        let cluster = shape.cluster_of(me.cta);
+        let near = |cta: u64| match place {
+            Place::Global(_) => true,
+            Place::Shared { .. } => cta != ENDED && shape.cluster_of(cta) == cluster,
+        };
+        let all = self.0.iter().filter(|&(&cta, _)| near(cta));
+        if all.clone().any(|(_, fences)| fences.more) {
+            return None;
+        }
+        let kept = all.flat_map(|(_, fences)| &fences.kept);
+        Some(kept.filter(|fence| fence.is_before(me, times)).collect())
+    }
 }
 
 impl Fenced {
@@ -56,9 +79,9 @@ impl Fenced {
         each(self.lanes).any(|lane| times.get(me, self.warp.lane(lane)) >= self.times.own)
     }
 
-    /// True when an access comes before the fence.
-    fn is_behind(&self, thread: Thread, entry: &Entry) -> bool {
-        each(self.lanes).any(|lane| self.times.get(self.warp.lane(lane), thread) >= entry.time)
+    /// True when what a thread has done at a time of its own comes before the fence.
+    fn is_behind(&self, thread: Thread, time: Time) -> bool {
+        each(self.lanes).any(|lane| self.times.get(self.warp.lane(lane), thread) >= time)
     }
 }
 
@@ -92,6 +115,23 @@ impl Engine {
         self.classify(warp);
     }
 
+    /// Whether no proxy fence stands between a write that a thread has made at a time of its own and a bulk copy of it that
+    /// `me` issues now, if all proxy fences are known.
+    pub(crate) fn lacks_proxy_fence(
+        &self,
+        me: Thread,
+        place: Place,
+        writer: Thread,
+        time: Time,
+    ) -> bool {
+        let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
+        let before = clocks.and_then(|clocks| {
+            let times = &clocks.view(me.lane).times;
+            self.proxies.before(&self.shape, me, times, place)
+        });
+        before.is_some_and(|before| !before.iter().any(|of| of.is_behind(writer, time)))
+    }
+
     /// Finds writes that a bulk copy, issued by `me`, reads without a proxy fence between.
     pub(crate) fn proxied(
         &mut self,
@@ -106,18 +146,10 @@ impl Engine {
             return;
         };
         let times = &clocks.view(me.lane).times;
-        // Nobody outside of a cluster writes to its shared memory.
-        let cluster = self.shape.cluster_of(me.cta);
-        let near = |cta: u64| match place {
-            Place::Global(_) => true,
-            Place::Shared { .. } => cta != ENDED && self.shape.cluster_of(cta) == cluster,
-        };
-        let all = self.proxies.0.iter().filter(|&(&cta, _)| near(cta));
-        if bytes == 0 || all.clone().any(|(_, fences)| fences.more) {
+        let before = self.proxies.before(&self.shape, me, times, place);
+        let Some(before) = before.filter(|_| bytes > 0) else {
             return;
-        }
-        let kept = all.flat_map(|(_, fences)| &fences.kept);
-        let before: Vec<&Fenced> = kept.filter(|fence| fence.is_before(me, times)).collect();
+        };
         let history = self.memory.of(place);
         history.writes(first / WORD..=(end - 1) / WORD, &mut |word, entry| {
             let start = first.saturating_sub(word * WORD).min(WORD) as u32;
@@ -131,7 +163,11 @@ impl Engine {
                 // What nothing orders at all is another race.
                 // A thread's own time is behind that of a write that a journal has told late.
                 let ordered = writer == me || times.get(me, writer) >= entry.time;
-                if ordered && !before.iter().any(|fence| fence.is_behind(writer, entry)) {
+                if ordered
+                    && !before
+                        .iter()
+                        .any(|fence| fence.is_behind(writer, entry.time))
+                {
                     _ = found(Race {
                         later: Side { thread: me, site },
                         earlier: Side {

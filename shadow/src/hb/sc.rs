@@ -135,6 +135,17 @@ impl FenceOrder {
     }
 }
 
+impl FenceOrder {
+    /// Whether the later side of a race, a bulk copy that reads what the earlier one has written, would lack a fence
+    /// between the proxies even in the order of this run.
+    pub fn lacks_proxy_fence(&self, race: &Race) -> bool {
+        let writer = race.by.lane(race.earlier.thread.lane);
+        self.clocks.as_ref().is_some_and(|clocks| {
+            clocks.lacks_proxy_fence(race.later.thread, race.place, writer, race.time)
+        })
+    }
+}
+
 impl Engine {
     /// A copy that has seen no access.
     fn without_memory(&self) -> Self {
