@@ -78,7 +78,7 @@ impl Bench {
                 None => Prove::Audit,
             },
             verify: checks.verify,
-            // Half of the kernels call their checks.
+            // Kernels of two warps call their checks.
             most_pasted: kernel.warps.is_multiple_of(2).then_some(0),
             model,
             shadow: match kernel.small_shadow {
