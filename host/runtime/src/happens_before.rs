@@ -587,17 +587,10 @@ impl Observer for HappensBefore {
             self.doubts.found(&race);
             self.doubts.overtakes(instructions, &race);
             // What the async proxy has written itself it may read.
-            let own = race.rule == Rule::Proxy && instructions.is_copy(race.earlier.site);
-            if !own {
+            let own = instructions.is_copy(race.earlier.site);
+            race.proxies &= !own;
+            if race.rule != Rule::Proxy || !own {
                 let class = fences::class(&mut self.order, engine, &mut race);
-                // Only what it reads from there needs the fence, and there it meets writes alone.
-                let reads = meaning.proxy && from.meets(race.place) && !to.meets(race.place);
-                let written =
-                    race.rule == Rule::Unordered && !instructions.is_copy(race.earlier.site);
-                let class = match reads && written && self.order.lacks_proxy_fence(&race) {
-                    true => Class::Race,
-                    false => class,
-                };
                 pairs.keep(class, race, false);
             }
         }

@@ -335,10 +335,10 @@ pub(crate) struct Target {
     /// Bytes of the access.
     bytes: u32,
     /// The rule's kind of the access.
-    kind: u32,
+    pub(crate) kind: u32,
     granule_log2: u32,
     /// It is in shared memory, and not in global memory.
-    shared: bool,
+    pub(crate) shared: bool,
     /// Its bit in what a launch says of it, if it is in global memory.
     bit: Option<u64>,
 }
@@ -346,11 +346,11 @@ pub(crate) struct Target {
 /// The check of an access in one memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Check {
-    target: Target,
+    pub(crate) target: Target,
     /// Cells that are read cached are claimed in place.
     load: CellLoad,
     /// `%crc_words` says whether the first granule stands for all.
-    word: bool,
+    pub(crate) word: bool,
 }
 
 /// Which access it is that is checked: registers or literals.
@@ -387,21 +387,6 @@ impl Check {
         self.load == CellLoad::Cached && rule::claims(self.target.kind)
     }
 
-    /// The rule's kind of the access.
-    pub(crate) fn kind(&self) -> u32 {
-        self.target.kind
-    }
-
-    /// Whether the access is to shared memory.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.target.shared
-    }
-
-    /// Whether it reads `%crc_words`.
-    pub(crate) fn reads_words(&self) -> bool {
-        self.word
-    }
-
     /// Stands in front of an access of the site `id`: pasted, or as a call of a function that has it.
     fn stand(
         mut self,
@@ -413,13 +398,14 @@ impl Check {
     ) {
         let site = self.target.site(id);
         if let Some(outlined) = outlined {
-            // A function serves accesses with any bit.
+            // One function serves all accesses, so it does not ask which races one of them is known to have.
             self.target.bit = None;
             return text.push_str(&outlined.call(self, &site));
         }
+        let kind = self.target.kind;
         let which = Which {
             site: &site,
-            witness: &device::witness(rule::site_of_kind(id, self.kind()), self.kind()),
+            witness: &device::witness(rule::site_of_kind(id, kind), kind),
         };
         self.paste(text, &which, skip, label);
     }

@@ -1,9 +1,9 @@
 //! Checks in functions of their own.
 //!
-//! A pasted check has some forty instructions and four branches, and a compiler's time grows faster than a function: of
-//! a module of Thrust with 3,300 pasted checks, ptxas 13.0 takes 52 seconds, and 4 seconds where they are called. So
-//! a function with more than [`MOST_PASTED`] of them calls its checks. What they do is the same; a call takes some
-//! twenty instructions more.
+//! A pasted check has about forty instructions and four branches, and a compiler takes more than linear time for a
+//! function: for a module of Thrust with 3,300 pasted checks ptxas 13.0 takes 52 seconds, and 4 seconds where they are
+//! called (docs/benchmarks.md, "Large modules"). So a function with more than [`MOST_PASTED`] of them calls its checks.
+//! What they do is the same; a call takes some twenty instructions more.
 
 use device::{LAUNCH_PARAM, PREFIX};
 
@@ -14,10 +14,8 @@ use crate::prologue::Prologue;
 /// Granules that the pasted checks of one function look at, at most.
 pub const MOST_PASTED: u32 = 64;
 
-/// What a check takes besides the launch.
-const ARGUMENTS: [Value<'static>; 3] = [ME, ("b64", "%crc_address"), ("b32", "%crc_site")];
-/// What one of shared memory takes behind that.
-const SLOT: [Value<'static>; 2] = [("b64", "%crc_slot"), ("b64", "%crc_slot_mask")];
+/// The register that has the site in a function.
+const SITE: &str = "%crc_site";
 
 /// The functions of a module that have checks.
 #[derive(Debug, Default)]
@@ -31,12 +29,9 @@ impl Outlined {
             self.0.push(check);
             self.0.len() - 1
         });
-        let [me, address, (ty, _)] = ARGUMENTS;
-        let mut arguments = vec![LAUNCH, me, address, (ty, site)];
-        if check.is_shared() {
-            arguments.extend(SLOT);
-        }
-        call(&name(number), None, &arguments)
+        let mut all = vec![LAUNCH];
+        all.extend(arguments(&check, site));
+        call(&name(number), None, &all)
     }
 
     /// The text of all of them.
@@ -51,11 +46,17 @@ fn name(number: usize) -> String {
     format!("check_{number}")
 }
 
-fn function(number: usize, check: &Check) -> String {
-    let mut arguments = ARGUMENTS.to_vec();
-    if check.is_shared() {
-        arguments.extend(SLOT);
+/// What a check takes besides the launch.
+fn arguments<'a>(check: &Check, site: &'a str) -> Vec<Value<'a>> {
+    let mut all = vec![ME, ("b64", "%crc_address"), ("b32", site)];
+    if check.target.shared {
+        all.extend([("b64", "%crc_slot"), ("b64", "%crc_slot_mask")]);
     }
+    all
+}
+
+fn function(number: usize, check: &Check) -> String {
+    let arguments = arguments(check, SITE);
     let parameter = |register: &str| register.replace('%', "");
     let parameters = arguments.iter().map(|(ty, register)| {
         let name = parameter(register);
@@ -66,11 +67,11 @@ fn function(number: usize, check: &Check) -> String {
     let prologue = Prologue {
         kernel: false,
         state: false,
-        slot: check.is_shared(),
+        slot: check.target.shared,
         sample: false,
     };
     let mut text = format!(
-        "\n.func {PREFIX}{name}(.param .u64 {LAUNCH_PARAM}{parameters})\n{{{}.reg .b32 %crc_site;\n.reg .b64 %crc_witness;\n\
+        "\n.func {PREFIX}{name}(.param .u64 {LAUNCH_PARAM}{parameters})\n{{{}.reg .b32 {SITE};\n.reg .b64 %crc_witness;\n\
          ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n",
         prologue.declarations(),
     );
@@ -79,15 +80,19 @@ fn function(number: usize, check: &Check) -> String {
         text.push_str(&format!("ld.param.{ty} {register}, [{name}];\n"));
     }
     text.push_str(&prologue.constants());
-    if check.reads_words() {
+    if check.word {
         text.push_str(&access::read_words());
     }
     let which = Which {
-        site: "%crc_site",
+        site: SITE,
         witness: "%crc_witness",
     };
     if check.claims() {
-        text.push_str(&device::witness_of(which.site, check.kind(), which.witness));
+        text.push_str(&device::witness_of(
+            which.site,
+            check.target.kind,
+            which.witness,
+        ));
     }
     check.paste(&mut text, &which, "$crc_checked", 0);
     text + "$crc_checked:\nret;\n}\n"

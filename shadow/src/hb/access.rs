@@ -343,6 +343,7 @@ fn race(copies: &Copies, warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Rac
         lanes: earlier_lanes,
         made: earlier.made,
         of_many,
+        proxies: false,
         order: earlier.order,
     }
 }

@@ -272,6 +272,12 @@ impl Engine {
                     key += u64::from(access.bytes.max(1));
                 }
             }
+            let mut found = |race| {
+                found(Race {
+                    proxies: bulk && !writes,
+                    ..race
+                })
+            };
             while key < end {
                 let part = (LINE - key % LINE).min(end - key);
                 self.weak(me.warp(), Run::one(me.lane, key, part), weak, &mut found);

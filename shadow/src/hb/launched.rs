@@ -124,6 +124,7 @@ impl Engine {
                 lanes: hit.earlier_lanes,
                 made: hit.earlier.made,
                 of_many: false,
+                proxies: false,
                 order: hit.earlier.order,
             });
             Enough::Never

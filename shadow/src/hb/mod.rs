@@ -191,14 +191,6 @@ pub struct Span {
     pub bytes: u32,
 }
 
-impl Span {
-    /// Whether some of the bytes are in the word that begins at `word`.
-    pub fn meets(&self, word: Place) -> bool {
-        let (first, word) = (self.place.key(), word.key());
-        first < word + history::WORD && word < first + u64::from(self.bytes)
-    }
-}
-
 /// An instruction that accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
@@ -257,6 +249,9 @@ pub struct Race {
     pub made: Made,
     /// The earlier access is one of many to the word.
     pub of_many: bool,
+    /// The later access is a bulk copy that reads what the earlier one has written: besides an order they need a fence
+    /// between the proxies.
+    pub proxies: bool,
     /// Where it stands in the observation order, if it is a strong write.
     pub(crate) order: Observed,
 }

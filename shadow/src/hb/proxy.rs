@@ -182,6 +182,7 @@ impl Engine {
                         lanes: 1 << lane,
                         made: entry.made,
                         of_many: false,
+                        proxies: false,
                         order: entry.order,
                     });
                 }

@@ -99,7 +99,8 @@ impl FenceOrder {
     }
 
     /// True when nothing but the order of `fence.sc`s and counting has ordered the sides of a race that `main` has
-    /// found just now, before the later one has come to be known here. Else leaves those lanes of the earlier side that nothing has ordered.
+    /// found just now, before the later one has come to be known here. Else leaves those lanes of the earlier side that
+    /// nothing has ordered, or that a fence between the proxies lacks.
     pub fn orders(&mut self, main: &mut Engine, race: &mut Race) -> bool {
         let (me, warp) = (race.later.thread, race.by);
         let them = warp.lane(race.earlier.thread.lane);
@@ -117,32 +118,31 @@ impl FenceOrder {
                 && clocks.unordered(me, warp, 1 << them.lane, race.time) == 0;
         }
         let unordered = clocks.unordered(me, warp, race.lanes, race.time);
+        // An order alone does not make a bulk copy read what was written.
+        let lacks =
+            |lane: &u32| clocks.lacks_proxy_fence(me, race.place, warp.lane(*lane), race.time);
+        let unfenced = match race.proxies {
+            true => each(race.lanes)
+                .filter(lacks)
+                .fold(0, |all, lane| all | 1 << lane),
+            false => 0,
+        };
         // What it had observed itself, `main` knows; what it observes by this access does not order it.
         let knows = |of: Thread, time: Time| {
             of != me && clocks.unordered(me, of.warp(), 1 << of.lane, time) == 0
         };
         let word = race.place.key() / WORD;
         let history = main.memory.of(race.place);
-        let left = match unordered {
-            0 => 0,
-            lanes => history.unseen(word, race, lanes, &knows),
-        };
+        let left = unfenced
+            | match unordered {
+                0 => 0,
+                lanes => history.unseen(word, race, lanes, &knows),
+            };
         if left != 0 {
             race.lanes = left;
             race.earlier.thread.lane = left.trailing_zeros();
         }
         left == 0
-    }
-}
-
-impl FenceOrder {
-    /// Whether the later side of a race, a bulk copy that reads what the earlier one has written, would lack a fence
-    /// between the proxies even in the order of this run.
-    pub fn lacks_proxy_fence(&self, race: &Race) -> bool {
-        let writer = race.by.lane(race.earlier.thread.lane);
-        self.clocks.as_ref().is_some_and(|clocks| {
-            clocks.lacks_proxy_fence(race.later.thread, race.place, writer, race.time)
-        })
     }
 }
 

@@ -597,6 +597,7 @@ fn race(me: Thread, access: &Access, group: &Group, lanes: u32, key: u64) -> Rac
         lanes,
         made: Made::default(),
         of_many: false,
+        proxies: false,
         order: Observed::default(),
     }
 }

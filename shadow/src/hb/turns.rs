@@ -94,6 +94,7 @@ impl Turn {
             lanes: 1 << earlier.thread.lane,
             made: Made::default(),
             of_many: false,
+            proxies: false,
             order: Observed::default(),
         }
     }

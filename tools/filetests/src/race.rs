@@ -343,7 +343,7 @@ fn one(case: &Case, text: &Parsed, ready: &Ready, oracle: Oracle) -> Result<()> 
         again(audited, ready)?;
     }
     // Neither must where the checks stand. Happens-before runs the program's own text: without proofs, it would execute
-    // and judge what it does to audit them, and compare less. As on a GPU there are fewer schedules, so time for all cases.
+    // and judge what it does to audit them, and compare less. `as-gpu` has few schedules, so all cases are judged again there.
     if oracle.is_lenient() && (judged.proved || oracle.checks.as_gpu) {
         let called = Checks {
             prove: Prove::Off,
