@@ -231,10 +231,12 @@ pub(crate) fn coverage(report: &Report) -> String {
             number(total)
         ));
     }
-    let unsupported: Vec<String> = kernels
-        .iter()
-        .flat_map(|k| k.unsupported.iter().cloned())
-        .collect();
+    let mut unsupported: Vec<String> = Vec::new();
+    for what in kernels.iter().flat_map(|k| &k.unsupported) {
+        if !unsupported.contains(what) {
+            unsupported.push(what.clone());
+        }
+    }
     for (count, what) in [
         (shared, "shared-memory accesses not checked"),
         (unsupported.len() as u64, "instructions not understood"),

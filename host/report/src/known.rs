@@ -289,6 +289,32 @@ mod tests {
     }
 
     #[test]
+    fn selection_in_place_of_cub_is_known_where_a_flag_was_seen_and_the_read_came_first() {
+        let agent = "/usr/local/cuda/include/cccl/cub/agent/agent_select_if.cuh";
+        let consumes = "int cub::detail::select::AgentSelectIf<policy, true>::ConsumeTile<true>()";
+        let inside = [
+            (
+                "/usr/local/cuda/include/cccl/cub/thread/thread_load.cuh",
+                "cub::ThreadLoad",
+            ),
+            (agent, consumes),
+        ];
+        let own = [("/my.cu", "Iterator::operator[](int)"), (agent, consumes)];
+        let known = |rule, kind: &str, frames: &[(&str, &str)]| {
+            let (mut race, views) = race(1, rule, frames);
+            race.kind = kind.to_owned().try_into().unwrap();
+            let mut races = [race];
+            mark(&mut races, &[views]);
+            is_shipped(&races[0])
+        };
+        assert!(known(RuleId::ReleaseAcquire, "read-write", &inside));
+        assert!(known(RuleId::NarrowScope, "read-write", &inside));
+        assert!(!known(RuleId::ReleaseAcquire, "write-read", &inside));
+        assert!(!known(RuleId::InterBlock, "read-write", &inside));
+        assert!(!known(RuleId::ReleaseAcquire, "read-write", &own));
+    }
+
+    #[test]
     fn what_only_a_known_race_may_order_is_possible_and_said_to_be_undecided() {
         let header = "/usr/include/cuda/std/__atomic/functions/cuda_ptx_derived.h";
         let inside = [(

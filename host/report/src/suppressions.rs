@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::DeTable;
 use toml::value::Datetime;
 
-use crate::model::{Access, Race};
+use crate::model::{Access, Kind, Race};
 use crate::names::{VARIABLE, demangle, forms, variable};
 
 /// The kinds of lines that ThreadSanitizer knows besides `race:`; they say nothing of races on a device.
@@ -73,6 +73,8 @@ struct Keys {
     instead: Option<String>,
     /// Of a shipped entry: whether both accesses must have stored the same value whenever they raced.
     same_value: Option<bool>,
+    /// Of a shipped entry: what both accesses must do, in the order of the run, as [`Race::kind`] says it.
+    kind: Option<Kind>,
 }
 
 #[derive(Deserialize)]
@@ -178,7 +180,7 @@ impl List {
         match all.entries.iter().find(|entry| entry.is_for_shipped()) {
             Some(entry) => Err(Wrong {
                 line: entry.line,
-                what: "`orders`, `instead` and `same_value` are for the shipped list; remove them"
+                what: "`orders`, `instead`, `same_value` and `kind` are for the shipped list; remove them"
                     .to_owned(),
             }),
             None => Ok(all),
@@ -373,6 +375,7 @@ impl Keys {
         fits(&self.id, &race.id)
             && fits(&self.rule, race.rule.as_str())
             && self.same_value.is_none_or(|same| same == race.same_value)
+            && self.kind.is_none_or(|kind| kind == race.kind)
             && self.kernel.as_ref().is_none_or(|pattern| {
                 let named = |name: &String| pattern.fits(name) || pattern.names(&demangle(name));
                 view.kernels().count() > 0 && view.kernels().all(named)
@@ -430,8 +433,9 @@ impl Entry {
 
     /// Whether it has keys that only the shipped list may have.
     fn is_for_shipped(&self) -> bool {
-        let same_value = matches!(&self.fits, Fits::Keys(keys) if keys.same_value.is_some());
-        self.orders.is_some() || self.instead.is_some() || same_value
+        let own = |keys: &Keys| keys.same_value.is_some() || keys.kind.is_some();
+        let own = matches!(&self.fits, Fits::Keys(keys) if own(keys));
+        self.orders.is_some() || self.instead.is_some() || own
     }
 
     /// Whether it is for an entry of the report: for each way in which that was seen.

@@ -59,7 +59,8 @@ impl Observer for FootprintObserver {
 
     fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, _: Option<u64>) {
         if let Some(meaning) = self.instructions.at(who.offset) {
-            self.footprints.copy(who, meaning.site, from, to);
+            let reduces = meaning.reduces();
+            self.footprints.copy(who, meaning.site, [from, to], reduces);
         }
     }
 

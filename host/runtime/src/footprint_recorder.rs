@@ -101,14 +101,22 @@ impl FootprintRecorder {
         }
     }
 
-    /// A lane copies bytes.
-    pub(crate) fn copy(&mut self, who: Executing, site: u32, from: Bytes, to: Bytes) {
+    /// A lane copies bytes, or reduces elements into the target as `reduces` says.
+    pub(crate) fn copy(
+        &mut self,
+        who: Executing,
+        site: u32,
+        [from, to]: [Bytes; 2],
+        reduces: Option<Access>,
+    ) {
         let lane = u64::from(who.lanes.trailing_zeros());
         for (at, writes) in [(from, false), (to, true)] {
+            let reduces = reduces.filter(|_| writes);
+            let scope = reduces.and_then(|access| access.order.scope());
             let touch = Touch {
                 writes,
-                wide: false,
-                bytes: at.count,
+                wide: scope >= Some(Scope::Gpu),
+                bytes: reduces.map_or(at.count, |access| access.bytes),
                 site,
             };
             if at.space == Space::Global {

@@ -525,7 +525,7 @@ impl Observer for HappensBefore {
             return;
         };
         if let Some(footprints) = &mut self.footprints {
-            footprints.copy(who, meaning.site, from, to);
+            footprints.copy(who, meaning.site, [from, to], meaning.reduces());
         }
         let ends = match mbarrier {
             Some(address) => Completion::Mbarrier(self.shared(who, address)),
@@ -556,7 +556,7 @@ impl Observer for HappensBefore {
             site: meaning.site,
             ends,
             bulk: meaning.proxy,
-            reduces: meaning.access.filter(|access| access.bytes > 0),
+            reduces: meaning.reduces(),
         };
         let (engine, instructions) = (&mut self.engine, &self.instructions);
         let mut doubts = Vec::new();

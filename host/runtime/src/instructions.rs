@@ -66,6 +66,13 @@ pub(crate) struct Meaning {
     pub(crate) found: Option<u32>,
 }
 
+impl Meaning {
+    /// What a copy does to each element of its target, if it reduces.
+    pub(crate) fn reduces(&self) -> Option<Access> {
+        self.access.filter(|access| access.bytes > 0)
+    }
+}
+
 impl Instructions {
     /// Reads the original module. `loaded` turns a byte offset in its text into one in the text that
     /// was loaded; where that has an instruction twice, `copied` gives the offset of the second one.
@@ -267,8 +274,8 @@ fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {
     })
 }
 
-/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch, a surface, a matrix and a
-/// bulk reduction the bytes are not known before it is made, and given as 0.
+/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch, a surface and a matrix the
+/// bytes are not known before it is made, and given as 0.
 fn access(op: &MemoryOp, site: u32) -> Option<Access> {
     if op.kind == MemoryKind::Texture {
         return Some(Access {
@@ -286,13 +293,12 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         MemoryKind::Reduction => Kind::Reduction,
         MemoryKind::MatrixLoad | MemoryKind::SurfaceLoad => Kind::Load,
         MemoryKind::MatrixStore | MemoryKind::SurfaceStore => Kind::Store,
-        // What it changes in device memory is told as accesses, each element's of its own.
-        MemoryKind::BulkCopy if op.op.is_some() => Kind::Reduction,
-        // `red.async`, which is told as a copy.
-        MemoryKind::AsyncStore if op.op.is_some() => Kind::Reduction,
+        // `cp.reduce.async.bulk` and `red.async`, which are told as copies.
+        MemoryKind::BulkCopy | MemoryKind::AsyncStore if op.op.is_some() => Kind::Reduction,
         _ => return None,
     };
-    let told = !op.is_plain() && op.kind != MemoryKind::AsyncStore;
+    let copied = matches!(op.kind, MemoryKind::BulkCopy | MemoryKind::AsyncStore);
+    let told = !op.is_plain() && !copied;
     let within = op.scope;
     let order = match op.sem {
         Semantics::Weak if op.nc => Order::ReadOnly,

@@ -260,6 +260,8 @@ pub struct KernelInfo {
     pub max_threads: u32,
     /// 32-bit registers of one thread, as far as they can be told from the PTX.
     pub registers: u32,
+    /// The architecture that its PTX is for, such as 80.
+    pub architecture: u32,
     /// `.reqntid`, if given.
     pub required_block: Option<[u32; 3]>,
     /// `.reqnctapercluster`, if given.

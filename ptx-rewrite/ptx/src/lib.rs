@@ -71,7 +71,7 @@ mod versions;
 mod waits;
 
 pub use counts::{Counts, counts};
-pub use module::{Frame, ParamLayout, param_layout};
+pub use module::{Frame, ParamLayout, architecture, param_layout};
 pub use narrow::{Narrow, narrow};
 pub use parse::parse;
 pub use parsed::Parsed;

@@ -37,6 +37,12 @@ pub struct Frame {
     pub function: Option<SmolStr>,
 }
 
+/// The number of an architecture: 90 of `sm_90a`.
+pub fn architecture(name: &str) -> Option<u32> {
+    let number = name.strip_prefix("sm_")?;
+    number.trim_end_matches(char::is_alphabetic).parse().ok()
+}
+
 impl Module {
     /// The functions, declarations included, in text order.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
@@ -44,6 +50,11 @@ impl Module {
             Item::Function(function) => Some(function),
             _ => None,
         })
+    }
+
+    /// The number of the architecture that it is for.
+    pub fn architecture(&self) -> Option<u32> {
+        self.target.iter().find_map(|name| architecture(name))
     }
 
     /// The function of that name; the definition where there is one besides declarations.

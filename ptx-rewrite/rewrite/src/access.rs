@@ -250,7 +250,8 @@ pub(crate) fn check(
     if let Some(free) = free {
         text.push_str(&free.unless(&skip));
     }
-    address(&mut text, names, at, instruction.operands.get(op.address));
+    let operand = instruction.operands.get(op.address);
+    address(&mut text, names, at, operand, place);
     if let Some(lines) = lines {
         text.push_str(&matrix::line(instruction, lines, &skip));
     }
@@ -600,8 +601,14 @@ fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{what}");
 }
 
-/// Puts the address into `%crc_address`.
-pub(crate) fn address(text: &mut String, names: &Names<'_>, at: usize, operand: Option<&Operand>) {
+/// Puts the address of an operand of the statement `at` into `%crc_address`.
+pub(crate) fn address(
+    text: &mut String,
+    names: &Names<'_>,
+    at: usize,
+    operand: Option<&Operand>,
+    place: Place,
+) {
     let Some(Operand::Address { base, offset }) = operand else {
         return;
     };
@@ -614,6 +621,16 @@ pub(crate) fn address(text: &mut String, names: &Names<'_>, at: usize, operand: 
         AddressBase::Name(name) => {
             // A narrow register is extended with zeros, as the access itself does.
             let narrow = matches!(names.meaning(at, name), Meaning::Register(4));
+            if narrow && *offset != 0 && matches!(place, Place::Shared | Place::Cluster) {
+                // Addresses of shared memory wrap around at 32 bits: nvcc adds a constant to the negative of an index.
+                line(
+                    text,
+                    format_args!(
+                        "add.u32 %crc_a, {name}, {offset};\ncvt.u64.u32 %crc_address, %crc_a;"
+                    ),
+                );
+                return;
+            }
             let get = if narrow { "cvt.u64.u32" } else { "mov.u64" };
             line(text, format_args!("{get} %crc_address, {name};"));
             if *offset != 0 {

@@ -22,9 +22,6 @@ const PARAM_LIMIT: u32 = 4096;
 /// Largest kernel parameter block from PTX 8.1 on.
 const PARAM_LIMIT_LARGE: u32 = 32764;
 
-/// What the user should know of a kernel that should keep a journal and does not.
-const WITHOUT_JOURNAL: &str = "what orders threads beyond barriers, since the kernel keeps no journal: it, or a kernel that shares functions with it, calls through pointers, calls what is left unchecked, or does what no journal records";
-
 /// Accesses that are not checked, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
@@ -257,13 +254,15 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         }
     }
 
+    let mut refused_journals = BTreeMap::new();
     if config.journal {
         // Nobody passes state to what is left alone, nor journals to what it calls.
         let refused = entries.iter().filter(|entry| why_not(entry).is_some());
         let refused = refused.map(|entry| entry.name.as_str());
         let roots = fixed.keys().copied().chain(refused);
         let stateless = roots.flat_map(|name| graph.reachable(name)).collect();
-        plan.journaled = journaled(&graph, &facts, &groups, &stateless, followed);
+        let journals = Journals::of(&graph, &facts, &groups, &stateless, followed);
+        (plan.journaled, refused_journals) = (journals.kept, journals.refused);
         let journaled = plan.journaled.iter();
         let journaled: Vec<&Facts> = journaled.filter_map(|name| facts.get(&**name)).collect();
         plan.journals_strong = journaled.iter().any(|facts| facts.strong);
@@ -288,8 +287,13 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         info.why_not = why_not(entry);
         info.instrumented = info.why_not.is_none();
         let ordered = info.release_capable || info.beyond_cells;
-        if config.journal && ordered && info.instrumented && !journaled {
-            info.not_understood.push(WITHOUT_JOURNAL.to_owned());
+        if ordered
+            && info.instrumented
+            && let Some(why) = refused_journals.get(entry.name.as_str())
+        {
+            info.not_understood.push(format!(
+                "order beyond barriers: the kernel keeps no journal, because of {why}"
+            ));
         }
         let known = granules.get(entry.name.as_str());
         let [global, shared, none, own] = known.copied().unwrap_or([2, 2, 1, 1]);
@@ -343,52 +347,72 @@ fn calls_through_pointer(graph: &CallGraph<'_>, name: &str) -> bool {
     calls.is_some_and(|calls| !calls.indirect.is_empty())
 }
 
-/// The functions that keep a journal: those of kernels whose order the cells do not follow, and
-/// of kernels that share functions with these, unless one of them does what no journal tells, or can
-/// reach a function that may run without a journal's state.
-fn journaled(
-    graph: &CallGraph<'_>,
-    facts: &BTreeMap<&str, Facts>,
-    groups: &[(&Function, BTreeSet<&str>)],
-    stateless: &BTreeSet<&str>,
-    followed: bool,
-) -> BTreeSet<String> {
-    let mut connected: Vec<BTreeSet<&str>> = Vec::new();
-    for (_, reached) in groups {
-        let (with, apart) = connected
-            .into_iter()
-            .partition::<Vec<_>, _>(|other| !other.is_disjoint(reached));
-        connected = apart;
-        connected.push(
-            with.into_iter()
-                .flatten()
-                .chain(reached.iter().copied())
-                .collect(),
-        );
-    }
-    let told = |functions: &BTreeSet<&str>| {
-        let mut special = Special::default();
-        let mut releases = false;
-        for name in functions {
-            if !followed && calls_through_pointer(graph, name) {
-                return false;
-            }
+/// What keeps a journal, and what stands against one.
+#[derive(Default)]
+struct Journals {
+    /// The functions that keep one: those of kernels whose order the cells do not follow, and of kernels that share
+    /// functions with these.
+    kept: BTreeSet<String>,
+    /// Of the others of these, why.
+    refused: BTreeMap<String, String>,
+}
+
+impl Journals {
+    /// A group of connected functions keeps a journal unless one of them does what no journal records, or can reach a
+    /// function that may run without a journal's state.
+    fn of(
+        graph: &CallGraph<'_>,
+        facts: &BTreeMap<&str, Facts>,
+        groups: &[(&Function, BTreeSet<&str>)],
+        stateless: &BTreeSet<&str>,
+        followed: bool,
+    ) -> Self {
+        let mut connected: Vec<BTreeSet<&str>> = Vec::new();
+        for (_, reached) in groups {
+            let (with, apart) = connected
+                .into_iter()
+                .partition::<Vec<_>, _>(|other| !other.is_disjoint(reached));
+            connected = apart;
+            connected.push(
+                with.into_iter()
+                    .flatten()
+                    .chain(reached.iter().copied())
+                    .collect(),
+            );
+        }
+        let obstacle = |name: &&str| {
             let called = graph.reachable(name);
-            if !called.is_disjoint(stateless) {
-                return false;
+            if !followed && calls_through_pointer(graph, name) {
+                return Some("a call through a pointer".to_owned());
             }
-            for facts in called.iter().filter_map(|name| facts.get(name)) {
-                if facts.beyond_journal {
-                    return false;
-                }
+            if !called.is_disjoint(stateless) {
+                return Some("a call of a function that is left unchecked".to_owned());
+            }
+            let mut facts = called.iter().filter_map(|name| facts.get(name));
+            facts.find_map(|facts| facts.beyond_journal.clone())
+        };
+        let mut journals = Self::default();
+        for functions in connected {
+            let mut special = Special::default();
+            let mut releases = false;
+            let called = functions.iter().flat_map(|name| graph.reachable(name));
+            for facts in called.filter_map(|name| facts.get(name)) {
                 special.join(facts.special);
                 releases |= !facts.releases.is_empty();
             }
+            if !releases && !special.beyond_cells() {
+                continue;
+            }
+            let names = functions.iter().map(|&name| name.to_owned());
+            match functions.iter().find_map(obstacle) {
+                Some(why) => journals
+                    .refused
+                    .extend(names.map(|name| (name, why.clone()))),
+                None => journals.kept.extend(names),
+            }
         }
-        releases || special.beyond_cells()
-    };
-    let wanted = connected.into_iter().filter(told);
-    wanted.flatten().map(str::to_owned).collect()
+        journals
+    }
 }
 
 /// Why nothing of this module can be checked.

@@ -208,7 +208,8 @@ pub(crate) fn check(
     for (number, ((operand, place), writes, count)) in copy.sides().enumerate() {
         let label = label + number as u32;
         let skip = format!("$crc_checked_{label}");
-        access::address(&mut text, names, at, instruction.operands.get(operand));
+        let address = instruction.operands.get(operand);
+        access::address(&mut text, names, at, address, place);
         let kind = kind(copy, writes);
         let site = rule::site_of_kind(site, kind);
         let elsewhere = format!("$crc_elsewhere_{label}");
@@ -281,7 +282,8 @@ pub(crate) fn tell(
         } else {
             0
         };
-        access::address(&mut text, names, at, instruction.operands.get(operand));
+        let address = instruction.operands.get(operand);
+        access::address(&mut text, names, at, address, place);
         if place == Place::Generic {
             text.push_str(&format!(
                 "isspacep.global %crc_global, %crc_address;\n@!%crc_global bra {elsewhere};\n"

@@ -66,8 +66,8 @@ pub(crate) struct Facts {
     pub not_understood: BTreeMap<String, UnsupportedOperation>,
     /// Asynchronous copies and stores, which cells judge as if they were made at once.
     pub copies: BTreeMap<String, UnsupportedOperation>,
-    /// It does something that a journal cannot tell.
-    pub beyond_journal: bool,
+    /// What it does first that no journal records.
+    pub beyond_journal: Option<String>,
 }
 
 /// Accesses of global memory that are more than ordinary loads and stores, and reductions.
@@ -242,8 +242,9 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
                 }
                 facts.special.asynchronous = true;
                 facts.orders |= copy.mbarrier.is_some();
-                // A journal does not tell bulk copies that add up values.
-                facts.beyond_journal |= copy.reduces() && copy.from.is_some();
+                if copy.reduces() && copy.from.is_some() {
+                    facts.keeps_no_journal(&opcode(instruction), line);
+                }
                 let puzzle = UnsupportedOperation {
                     count: 0,
                     line,
@@ -254,7 +255,7 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
             }
             Checked::Shared => {
                 facts.shared += 1;
-                facts.beyond_journal = true;
+                facts.keeps_no_journal(&opcode(instruction), line);
             }
             Checked::Private => facts.private += 1,
             Checked::NotUnderstood => {
@@ -275,7 +276,9 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
             Some(Counted::Warp | Counted::WarpIfFull(_)) => facts.warp_barriers = true,
             None => {}
         }
-        facts.beyond_journal |= journal::is_beyond(instruction);
+        if journal::is_beyond(instruction) {
+            facts.keeps_no_journal(&opcode(instruction), line);
+        }
         let counted = order::counted(instruction).is_some();
         facts.orders |= counted;
         if orders(instruction) {
@@ -290,8 +293,16 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
 }
 
 impl Facts {
+    fn keeps_no_journal(&mut self, what: &str, line: u32) {
+        let place = || match line {
+            0 => what.to_owned(),
+            line => format!("{what} at PTX line {line}"),
+        };
+        self.beyond_journal.get_or_insert_with(place);
+    }
+
     fn puzzle(&mut self, what: &str, line: u32, observable: bool) {
-        self.beyond_journal = true;
+        self.keeps_no_journal(what, line);
         let known = self.not_understood.entry(what.to_owned());
         let puzzle = UnsupportedOperation {
             count: 0,
@@ -309,15 +320,15 @@ fn declared(function: &Function, facts: &mut Facts) {
         "vprintf" | "__assertfail" => {}
         // Memory handed from free to malloc is ordered by the allocator.
         "malloc" | "free" => {
-            facts.releases.push(format!("a call of {}", function.name));
-            facts.beyond_journal = true;
+            let call = format!("a call of {}", function.name);
+            facts.keeps_no_journal(&call, 0);
+            facts.releases.push(call);
         }
         // What cannot be called ends the launch.
         name if is_device_runtime(name) => {
-            facts
-                .releases
-                .push(format!("a call of {name}, of the device runtime"));
-            facts.beyond_journal = true;
+            let call = format!("a call of {name}, of the device runtime");
+            facts.keeps_no_journal(&call, 0);
+            facts.releases.push(call);
         }
         name => {
             facts.puzzle(&format!("{name}, a function defined elsewhere"), 0, false);

@@ -150,7 +150,7 @@ fn look_place(looks: &mut u32, op: &MemoryOp) -> u32 {
 /// Declares the registers and fills them.
 fn prologue(function: &Function) -> String {
     let mut text = format!(
-        "\n.reg .pred %crc_global, %crc_guard, %crc_todo;\n.reg .b32 %crc_word, %crc_got;\n\
+        "\n.reg .pred %crc_global, %crc_guard, %crc_todo;\n.reg .b32 %crc_word, %crc_got, %crc_a;\n\
          .reg .b64 %crc_launch, %crc_me, %crc_state, %crc_address, %crc_block, %crc_operand;\n\
          ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n"
     );
@@ -193,7 +193,8 @@ fn tell_access(
     if let Some(free) = free {
         text.push_str(&free.unless(&skip));
     }
-    access::address(&mut text, names, at, instruction.operands.get(op.address));
+    let operand = instruction.operands.get(op.address);
+    access::address(&mut text, names, at, operand, place);
     if let Some(lines) = lines {
         text.push_str(&matrix::line(instruction, lines, &skip));
     }
@@ -446,12 +447,13 @@ fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<
     }
 }
 
-/// True when a function does something that orders threads and that the journal does not tell.
+/// True when an instruction orders threads of the launch and the journal does not tell it.
+/// `griddepcontrol` orders whole launches.
 pub(crate) fn is_beyond(instruction: &Instruction) -> bool {
     let sync = isa::sync(instruction);
     let told = match sync {
         Some(SyncOp::CommitGroup | SyncOp::WaitGroup) => instruction.opcode == "cp",
-        Some(SyncOp::GridDependency { .. } | SyncOp::Other) => false,
+        Some(SyncOp::Other) => false,
         _ => true,
     };
     !told || isa::lookup(&instruction.opcode).is_none()

@@ -40,7 +40,7 @@ pub(crate) fn tell(
     let space = access::space_of(names, at, instruction.space(), operand);
     let place = space.and_then(Place::of).unwrap_or(Place::Generic);
     let mut at_barrier = String::new();
-    access::address(&mut at_barrier, names, at, operand);
+    access::address(&mut at_barrier, names, at, operand, place);
     let skip = format!("$crc_barrier_{at}");
     at_barrier.push_str(&copies::in_shared(place, granules, &skip));
     match op {

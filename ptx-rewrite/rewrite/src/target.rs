@@ -5,6 +5,7 @@
 //! So a module with checks is for sm_70 instead. Its warps then do not run in step, as a driver lets those
 //! of older targets do; code that relies on that has races by the memory model that PTX has had since.
 
+use ptx::architecture;
 use ptx::ast::{Item, Module, Span};
 
 use crate::edit::Edits;
@@ -25,7 +26,7 @@ pub(crate) enum Reach {
 
 /// Decides for a module.
 pub(crate) fn reach(module: &Module) -> Reach {
-    let Some(sm) = module.target.iter().find_map(|name| number(name)) else {
+    let Some(sm) = module.architecture() else {
         return Reach::Refused("it names no target; build for compute_70 or later".into());
     };
     if sm >= LOWEST {
@@ -52,20 +53,17 @@ pub(crate) fn raise(module: &Module, edits: &mut Edits) -> Option<String> {
     let Reach::Raised(span) = reach(module) else {
         return None;
     };
-    let names = module.target.iter().map(|name| match number(name) {
+    let names = module.target.iter().map(|name| match architecture(name) {
         Some(_) => format!("sm_{LOWEST}"),
         None => name.to_string(),
     });
     let names = names.collect::<Vec<_>>().join(", ");
     edits.insert(span.start, format!("\n.target {names}\n//"));
-    let old = module.target.iter().find(|name| number(name).is_some());
+    let old = module
+        .target
+        .iter()
+        .find(|name| architecture(name).is_some());
     old.map(ToString::to_string)
-}
-
-/// The number of an architecture.
-fn number(name: &str) -> Option<u32> {
-    let number = name.strip_prefix("sm_")?;
-    number.trim_end_matches(char::is_alphabetic).parse().ok()
 }
 
 /// The only `.target`, if its line ends where it does.

@@ -39,7 +39,8 @@ pub struct Issue {
     pub ends: Completion,
     /// It is made by the async proxy.
     pub bulk: bool,
-    /// What `red.async` does to each element of the target, which others may do at the same time.
+    /// What `red.async` or `cp.reduce.async.bulk` does to each element of the target, which others may do at the same
+    /// time.
     pub reduces: Option<Access>,
 }
 
@@ -62,6 +63,8 @@ struct Copy {
     words: [Option<RangeInclusive<u64>>; 2],
     /// Who makes it and when, if it ends with an asynchronous barrier too.
     maker: Option<Epoch>,
+    /// Who reduces into the target and when, if it does.
+    reducer: Option<Epoch>,
 }
 
 /// What one copy reads, or what it writes.
@@ -94,6 +97,8 @@ struct Makers {
     numbers: HashMap<(u64, u64, bool), u64>,
     /// Of those who make asynchronous barriers, by the CTA.
     inits: HashMap<u64, u64>,
+    /// Of those who make reductions that end with groups, by the CTA.
+    reductions: HashMap<u64, u64>,
     /// Of those who stand for others in what has come before the issue of copies, by the CTA.
     issues: HashMap<u64, u64>,
     /// Whose copies they are, by number.
@@ -147,6 +152,16 @@ impl Copies {
             thread: Thread { cta, ..me },
             time: self.count,
         }
+    }
+
+    /// Who makes a thread's reductions that end with groups.
+    fn reducer(&mut self, me: Thread) -> Thread {
+        let Makers {
+            reductions, ctas, ..
+        } = &mut self.makers;
+        let number = reductions.entry(me.cta).or_insert_with(|| add(ctas, me));
+        let cta = MAKERS + *number;
+        Thread { cta, ..me }
     }
 
     /// Who stands for a thread, or for one that ends phases, in what has come before copies were issued that have
@@ -254,11 +269,17 @@ impl Engine {
             };
             self.check(me, &access, maker, at.key(), &mut found);
         }
+        let reducer = (issue.reduces.is_some() && maker.is_none()).then(|| Epoch {
+            thread: self.copies.reducer(me),
+            time: number,
+        });
         let mut words = [None, None];
         for (side, (writes, span)) in [(false, from), (true, to)].into_iter().enumerate() {
             let mut key = span.place.key();
             let end = key + u64::from(span.bytes);
-            words[side] = (span.bytes > 0).then(|| key / WORD..=(end - 1) / WORD);
+            let reduced = issue.reduces.filter(|_| writes);
+            words[side] =
+                (span.bytes > 0 && reduced.is_none()).then(|| key / WORD..=(end - 1) / WORD);
             let weak = Weak {
                 writes,
                 read_only: false,
@@ -266,9 +287,9 @@ impl Engine {
                 copy: if maker.is_none() { number } else { 0 },
                 maker,
             };
-            if let (true, Some(access)) = (writes, &issue.reduces) {
+            if let Some(access) = &reduced {
                 while key < end {
-                    self.check(me, access, maker, key, &mut found);
+                    self.check(me, access, maker.or(reducer), key, &mut found);
                     key += u64::from(access.bytes.max(1));
                 }
             }
@@ -302,6 +323,7 @@ impl Engine {
                     number,
                     words,
                     maker: None,
+                    reducer,
                 });
             }
         }
@@ -344,6 +366,9 @@ impl Engine {
                 match copy.maker {
                     Some(by) => learned.raise(by.thread, by.time),
                     None => self.finish(me, &copy, now),
+                }
+                if let Some(by) = copy.reducer {
+                    learned.raise(by.thread, by.time);
                 }
             }
             if let (false, Some(cta)) = (learned.is_empty(), self.ctas.get_mut(&me.cta)) {
@@ -440,6 +465,7 @@ impl Copy {
             number: self.number,
             words: [self.words[0].take(), None],
             maker: self.maker,
+            reducer: None,
         }
     }
 }

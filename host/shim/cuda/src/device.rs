@@ -20,7 +20,7 @@ const UUID: [u8; 16] = *b"cudarun-check\0\x09\0";
 /// The PCI bus of the first device; each has its own.
 const PCI_BUS: c_int = 1;
 /// The architecture of all devices, whatever they say.
-const ARCHITECTURE: u64 = 90;
+pub(crate) const ARCHITECTURE: u64 = 90;
 /// Devices that can be asked for.
 const MOST: u8 = 8;
 

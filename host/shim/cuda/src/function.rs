@@ -11,6 +11,7 @@ use driver::sys::{
 use simt::KernelInfo;
 
 use crate::Answer;
+use crate::device::ARCHITECTURE;
 use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
@@ -63,7 +64,9 @@ impl Function {
             f::CONST_SIZE_BYTES => info.const_bytes as c_int,
             f::LOCAL_SIZE_BYTES => info.local_bytes as c_int,
             f::NUM_REGS => info.registers as c_int,
-            f::PTX_VERSION | f::BINARY_VERSION => 90,
+            // CUB chooses among its kernels by it.
+            f::PTX_VERSION => info.architecture as c_int,
+            f::BINARY_VERSION => ARCHITECTURE as c_int,
             f::CACHE_MODE_CA => 0,
             f::MAX_DYNAMIC_SHARED_SIZE_BYTES => self.max_dynamic,
             f::PREFERRED_SHARED_MEMORY_CARVEOUT => self.carveout,

@@ -114,7 +114,7 @@ pub(crate) fn program(module: &Module, symbols: &Symbols, kernel: &str) -> Optio
         Kind::Mbarrier(mbarrier) => mbarrier.kind == MbarrierKind::PendingCount,
         _ => false,
     });
-    program.info = info(function, symbols, &program);
+    program.info = info(module, function, symbols, &program);
     let mut variables = builder.shared_variables;
     // All names of dynamic shared memory stand for the same bytes.
     if builder.dynamic_names.len() == 1 {
@@ -251,7 +251,7 @@ impl<'m> Builder<'m> {
 /// Stands for the address of dynamic shared memory until `Program::dynamic_start` is known.
 const DYNAMIC: u32 = 1 << 31;
 
-fn info(function: &Function, symbols: &Symbols, program: &Program) -> KernelInfo {
+fn info(module: &Module, function: &Function, symbols: &Symbols, program: &Program) -> KernelInfo {
     let three = |name: &str| {
         let given = function.directive(name)?;
         let at = |index: usize| {
@@ -280,6 +280,7 @@ fn info(function: &Function, symbols: &Symbols, program: &Program) -> KernelInfo
         const_bytes: symbols.const_bytes,
         max_threads,
         registers,
+        architecture: module.architecture().unwrap_or_default(),
         required_block,
         cluster: three("reqnctapercluster"),
         shared: Arc::default(),

@@ -133,8 +133,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             true => 0,
             false => piece.count,
         };
-        let written = if reduces { 0 } else { count };
-        let (from, to) = (bytes(piece.from, read), bytes(piece.to, written));
+        let (from, to) = (bytes(piece.from, read), bytes(piece.to, count));
         self.observer.copy(who, from, to, piece.mbarrier);
         let size = copy.reduce.map_or(4, |(_, bytes)| u32::from(bytes));
         for step in (0..count).step_by(size as usize) {
@@ -146,10 +145,6 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             }
             let element = bytes(behind(piece.to, step), size.into());
             let space = element.space;
-            if reduces {
-                let at = [element.address; WARP];
-                self.observer.access(who, AccessKind::Rmw, space, &at, size);
-            }
             let spot = self.spot(cta, warp, lane, element, true)?;
             if let Some((op, _)) = copy.reduce {
                 let old = self.peek(warp, spot, size);
