@@ -3,6 +3,7 @@
 // Racy: it reads before it waits.
 //@[clean] expect: no-race
 //@[racy] expect: race
+//@[racy] says: help: call `cudaGridDependencySynchronize()` (`griddepcontrol.wait`) in the second kernel before the access: until then a programmatic dependent launch may run beside the launch ahead of it
 //@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
 //@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 #include "app.h"

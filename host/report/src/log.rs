@@ -512,6 +512,9 @@ pub struct Race {
     /// one, of the earlier one if that is a launch and the later is none, or 0.
     #[serde(default)]
     pub work: Vec<Work>,
+    /// Why nothing orders the two pieces of work, for a race between them.
+    #[serde(default)]
+    pub apart: Apart,
 }
 
 impl Race {
@@ -542,6 +545,22 @@ pub struct Work {
     pub launch: Option<u64>,
     /// The stream, as a person calls it.
     pub stream: String,
+}
+
+/// Why two pieces of work that race are not ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Apart {
+    /// They are in different streams.
+    #[default]
+    Streams,
+    /// They are in streams of different devices, each of which has a default stream of its own.
+    Devices,
+    /// They are nodes of one graph.
+    Nodes,
+    /// The later one is a programmatic dependent launch, and its access comes before it has waited for the launch ahead
+    /// of it.
+    Early,
 }
 
 /// What an access found, and what it left: bits of the element that the other side accesses too.

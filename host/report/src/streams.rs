@@ -2,7 +2,7 @@
 
 use crate::advice::{Advice, kind};
 use crate::log;
-use crate::log::Call;
+use crate::log::{Apart, Call};
 use crate::model::{Access, KernelLaunch, Work};
 use crate::rules::RuleId;
 
@@ -13,7 +13,7 @@ fn call(access: &Access) -> Option<Call> {
 }
 
 /// What two pieces of work do with memory, one of which may allocate or free it.
-fn what(accesses: &[Access; 2], both: &str) -> String {
+fn what(apart: Apart, accesses: &[Access; 2], both: &str) -> String {
     let calls = accesses.each_ref().map(call);
     let frees = |call: &Option<Call>| matches!(call, Some(Call::Free | Call::FreeOnHost));
     if calls.iter().any(frees) {
@@ -24,6 +24,11 @@ fn what(accesses: &[Access; 2], both: &str) -> String {
     if calls.contains(&Some(Call::Alloc)) {
         return format!(
             "use between streams of memory that may not be allocated yet: {both} of the same memory are in work that may run at the same time"
+        );
+    }
+    if apart == Apart::Early {
+        return format!(
+            "race between dependent launches on global memory: {both} access the same address, and the second kernel may begin before the first has ended"
         );
     }
     format!(
@@ -41,36 +46,58 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
         true => format!("{one} and another"),
         false => format!("{one} and {other}"),
     };
+    Advice {
+        rule: RuleId::Streams,
+        kind: kind(accesses),
+        message: what(race.apart, accesses, &both),
+        help: order(race, accesses),
+        cause: None,
+    }
+}
+
+/// What orders the two.
+fn order(race: &log::Race, accesses: &[Access; 2]) -> String {
+    match race.apart {
+        Apart::Early => "call `cudaGridDependencySynchronize()` (`griddepcontrol.wait`) in the second kernel before the access: until then a programmatic dependent launch may run beside the launch ahead of it".to_owned(),
+        Apart::Nodes => {
+            "add an edge between the two nodes to the graph, or capture both operations in one stream".to_owned()
+        }
+        Apart::Streams | Apart::Devices => between_streams(race, accesses),
+    }
+}
+
+/// The same for work of different streams.
+fn between_streams(race: &log::Race, accesses: &[Access; 2]) -> String {
     let streams = race.work.iter().map(|work| work.stream.as_str());
     let streams: Vec<&str> = streams.collect();
+    let devices = race.apart == Apart::Devices;
+    let one_stream = match devices {
+        true => "",
+        false => ", or use one stream for both",
+    };
     let order = match streams[..] {
         [first, log::HOST] => format!(
             "let the host wait for {first} before it frees the memory (`cudaStreamSynchronize`), because `cudaFree` does not wait for work on memory from a pool; or free it in that stream (`cudaFreeAsync`)"
         ),
         [first, second] if first != second => format!(
-            "record an event in {first} after the first operation (`cudaEventRecord`) and let {second} wait for it before the second operation (`cudaStreamWaitEvent`), or use one stream for both"
+            "record an event in {first} after the first operation (`cudaEventRecord`) and let {second} wait for it before the second operation (`cudaStreamWaitEvent`){one_stream}"
         ),
-        _ => {
-            "add an edge between the two nodes to the graph, or capture both operations in one stream".to_owned()
-        }
+        // Default streams, of two devices or of two threads of the host.
+        _ => "record an event after the first operation in its stream (`cudaEventRecord`) and let the stream of the second operation wait for it before that (`cudaStreamWaitEvent`)".to_owned(),
     };
-    let host = match accesses.iter().any(Access::is_call) && !streams.contains(&log::HOST) {
+    let calls = accesses.iter().any(Access::is_call);
+    let host = match (calls || devices) && !streams.contains(&log::HOST) {
         true => ", or let the host wait between them (`cudaStreamSynchronize`)",
         false => "",
     };
     let default = match streams.contains(&log::DEFAULT_STREAM) {
+        _ if devices => "; streams of two devices do not wait for each other",
         true => {
             "; a stream made with `cudaStreamNonBlocking` and the default stream do not wait for each other"
         }
         false => "",
     };
-    Advice {
-        rule: RuleId::Streams,
-        kind: kind(accesses),
-        message: what(accesses, &both),
-        help: format!("{order}{host}{default}"),
-        cause: None,
-    }
+    format!("{order}{host}{default}")
 }
 
 /// What the two sides belong to, with the launches' sizes; `launch` finds a launch by its number.

@@ -92,6 +92,7 @@ pub(crate) fn race(
         value,
         previous_value,
         work: Vec::new(),
+        apart: log::Apart::default(),
     }
 }
 

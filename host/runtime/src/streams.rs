@@ -7,7 +7,7 @@ pub use shadow::streams::{Footprint, Fork, Kind, Order, Stream, Turn};
 use shadow::streams::{Meeting, Touch};
 
 use crate::instructions::Instructions;
-use crate::log::{self, Call};
+use crate::log::{self, Apart, Call};
 
 /// Pieces of work that are remembered: each new one is compared with all of them.
 const PIECES: usize = 1 << 16;
@@ -41,6 +41,10 @@ pub struct At {
     steps: Arc<[Step]>,
     /// What a person calls the stream that the host has given it all to, where that is another one.
     host_stream: Option<String>,
+    /// The context of that stream; none for what the host does itself.
+    context: Option<u64>,
+    /// It is a node of a graph.
+    of_graph: bool,
 }
 
 /// A request of a grid to the device runtime.
@@ -55,9 +59,9 @@ struct Step {
 }
 
 impl At {
-    /// The place of a graph's node. `stream` is what a person calls the stream that the graph is launched
+    /// The place of a graph's node. `stream` is what a person calls the stream of a context that the graph is launched
     /// into; `may_overlap` tells whether there may be work that nothing orders with this.
-    pub fn of_node(turn: Turn, stream: &str, may_overlap: bool) -> Self {
+    pub fn of_node(turn: Turn, stream: &str, context: u64, may_overlap: bool) -> Self {
         Self {
             turn,
             early: None,
@@ -65,6 +69,8 @@ impl At {
             may_overlap,
             steps: Arc::default(),
             host_stream: None,
+            context: Some(context),
+            of_graph: true,
         }
     }
 
@@ -83,6 +89,8 @@ impl At {
             may_overlap: self.may_overlap,
             steps: self.steps.iter().cloned().chain([step]).collect(),
             host_stream: Some(self.host_stream().to_owned()),
+            context: self.context,
+            of_graph: self.of_graph,
         }
     }
 
@@ -254,6 +262,18 @@ impl Piece {
         now.follows(before) && (now.lane() == before.lane() || !earlier.lets_others_begin())
     }
 
+    /// Why nothing orders a later piece with this one.
+    pub(crate) fn apart(&self, later: &Piece) -> Apart {
+        let (one, other) = (&self.at, &later.at);
+        let contexts = one.context.zip(other.context);
+        match self.beside(later) {
+            Beside::Early => Apart::Early,
+            _ if contexts.is_some_and(|(one, other)| one != other) => Apart::Devices,
+            _ if one.of_graph && other.of_graph && one.stream == other.stream => Apart::Nodes,
+            _ => Apart::Streams,
+        }
+    }
+
     /// What of a later piece nothing orders with this one: all, what it does early, or nothing.
     fn beside(&self, later: &Piece) -> Beside {
         if self.at.is_related(&later.at) {
@@ -330,6 +350,8 @@ impl Streams {
             stream: name.to_owned(),
             steps: Arc::default(),
             host_stream: None,
+            context: Some(stream.context),
+            of_graph: false,
         }
     }
 
@@ -347,6 +369,8 @@ impl Streams {
             stream: name.to_owned(),
             steps: Arc::default(),
             host_stream: None,
+            context: Some(stream.context),
+            of_graph: false,
         }
     }
 
@@ -359,6 +383,8 @@ impl Streams {
             may_overlap: true,
             steps: Arc::default(),
             host_stream: None,
+            context: None,
+            of_graph: false,
         }
     }
 

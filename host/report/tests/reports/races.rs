@@ -1,7 +1,7 @@
 //! Races: what is merged, and what is said of each.
 
 use report::log::{
-    Event, Frame, Level, Neighbour, Op, Point, Race, Repair, Space, Value, Why, Work,
+    Apart, Event, Frame, Level, Neighbour, Op, Point, Race, Repair, Space, Value, Why, Work,
 };
 use report::model::Outcome;
 use report::source::Sources;
@@ -300,6 +300,53 @@ fn a_race_between_streams_is_not_one_of_the_launch() {
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
+}
+
+/// The message and the help of a race between launches in two streams.
+fn between_streams(apart: Apart, streams: [&str; 2]) -> [String; 2] {
+    let (_folder, sources) = sources();
+    let Event::Race(within) = race(2, 2, 1, 3) else {
+        unreachable!("a race is one");
+    };
+    let work = [Some(1), Some(2)].into_iter().zip(streams);
+    let work = work.map(|(launch, stream)| Work {
+        launch,
+        stream: stream.into(),
+    });
+    let race = Race {
+        why: Why::Streams,
+        apart,
+        work: work.collect(),
+        ..*within
+    };
+    let mut log = log(None, vec![Event::Race(Box::new(race))]);
+    log.events.push(Event::Launch(Box::new(launch(2))));
+    let report = Report::build(&[log], &context(), &sources);
+    let [race] = &report.races[..] else {
+        panic!("{:?}", report.races);
+    };
+    [race.message.clone(), race.help.clone()]
+}
+
+#[test]
+fn help_for_streams_follows_why_nothing_orders_them() {
+    let default = "the default stream";
+    let event = "record an event after the first operation in its stream (`cudaEventRecord`) and let the stream of the second operation wait for it before that (`cudaStreamWaitEvent`)";
+    let [_, help] = between_streams(Apart::Devices, [default; 2]);
+    let host = ", or let the host wait between them (`cudaStreamSynchronize`); streams of two devices do not wait for each other";
+    assert_eq!(help, format!("{event}{host}"));
+    let [_, help] = between_streams(Apart::Streams, ["the thread's default stream"; 2]);
+    assert_eq!(help, event);
+    let [_, help] = between_streams(Apart::Devices, [default, "stream #1"]);
+    assert!(help.starts_with("record an event in the default stream"));
+    for wrong in ["graph", "cudaStreamNonBlocking", "use one stream"] {
+        assert!(!help.contains(wrong), "{help}");
+    }
+    let [_, help] = between_streams(Apart::Nodes, ["a graph in stream #1"; 2]);
+    assert!(help.starts_with("add an edge"));
+    let [message, help] = between_streams(Apart::Early, ["stream #1"; 2]);
+    assert!(message.starts_with("race between dependent launches"));
+    assert!(help.starts_with("call `cudaGridDependencySynchronize()`"));
 }
 
 #[test]

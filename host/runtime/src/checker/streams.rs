@@ -190,6 +190,7 @@ impl Checker {
                     },
                 })
                 .to_vec(),
+            apart: earlier.apart(later),
             ..log::Race::default()
         };
         for piece in [later, earlier] {

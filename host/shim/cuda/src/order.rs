@@ -221,6 +221,8 @@ pub(crate) fn wait(stream: u64) -> Answer {
 pub(crate) struct Launching {
     fork: Option<Fork>,
     name: String,
+    /// The context of the stream.
+    of: u64,
     may_overlap: bool,
     nodes: usize,
 }
@@ -240,6 +242,7 @@ impl Launching {
             Ok(Self {
                 fork,
                 name,
+                of: context,
                 may_overlap,
                 nodes: 0,
             })
@@ -254,7 +257,7 @@ impl Launching {
             return Ok((number, None));
         };
         let turn = with(|state| Ok(state.engine.streams().map(|s| s.order().node(fork, after))))?;
-        let at = turn.map(|turn| At::of_node(turn, &self.name, self.may_overlap));
+        let at = turn.map(|turn| At::of_node(turn, &self.name, self.of, self.may_overlap));
         Ok((number, at))
     }
 
