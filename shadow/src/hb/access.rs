@@ -85,7 +85,7 @@ impl Engine {
                     cta.heard.insert((warp.warp, lane), heard);
                 }
                 if access.kind == Kind::Store && access.order.scope().is_some() {
-                    self.stored(warp.lane(lane), key);
+                    self.stored(warp.lane(lane), key, access.order);
                 }
                 changed |= self.synchronise(warp.lane(lane), access, key);
             }

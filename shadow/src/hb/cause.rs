@@ -8,7 +8,7 @@ use super::clock::Time;
 use super::cta::Heard;
 use super::history::WORD;
 use super::place::{Epoch, Id, Party, Thread};
-use super::{Engine, Place, Race, Rule};
+use super::{Engine, Order, Place, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
 pub type Cause = events::Cause<Thread>;
@@ -34,6 +34,19 @@ pub(crate) struct StrongStore {
     /// Of the other lanes of the warp, and of the other threads.
     warp: Time,
     cta: Time,
+    /// How many strong stores to the place there were before.
+    number: u32,
+}
+
+/// The last strong store of a thread to a place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnStore {
+    /// The thread's own time.
+    time: Time,
+    /// As in [`StrongStore`].
+    number: u32,
+    /// The store itself is a release.
+    releases: bool,
 }
 
 impl StrongStore {
@@ -98,22 +111,48 @@ impl Engine {
     }
 
     /// A thread has made a strong store.
-    pub(crate) fn stored(&mut self, me: Thread, key: u64) {
+    pub(crate) fn stored(&mut self, me: Thread, key: u64, order: Order) {
         let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
         let Some(times) = clocks.map(|clocks| &clocks.view(me.lane).times) else {
             return;
         };
+        let before = self.strong_stores.get(&key);
+        let number = before.map_or(0, |store| store.number.saturating_add(1));
+        let time = times.own;
         let store = StrongStore {
-            writer: Epoch {
-                thread: me,
-                time: times.own,
-            },
+            writer: Epoch { thread: me, time },
             warp: times.warp,
             cta: times.cta,
+            number,
         };
+        if self.own_stores.len() < STRONG_STORES || self.own_stores.contains_key(&(me, key)) {
+            let own = OwnStore {
+                time,
+                number,
+                releases: matches!(order, Order::Release(_) | Order::AcqRel(_)),
+            };
+            self.own_stores.insert((me, key), own);
+        }
         if self.strong_stores.len() < STRONG_STORES || self.strong_stores.contains_key(&key) {
             self.strong_stores.insert(key, store);
         }
+    }
+
+    /// The strong store that a thread has read last, if nothing has been stored there since.
+    fn heard_store(&self, heard: &Heard) -> Option<&StrongStore> {
+        let store = self.strong_stores.get(&heard.key)?;
+        let Epoch { thread, time } = store.writer;
+        (thread == heard.writer.thread && time == heard.writer.time).then_some(store)
+    }
+
+    /// The thread of an access has made a strong store to the same place itself, at or before one by another thread, and
+    /// neither a fence nor a barrier stands between the access and its own store, which is no release either: other threads
+    /// have handed the flag on.
+    fn stored_without_release(&self, access: Epoch, key: u64, store: &StrongStore) -> bool {
+        let own = self.own_stores.get(&(access.thread, key));
+        own.is_some_and(|own| {
+            !own.releases && own.time == access.time && own.number <= store.number
+        })
     }
 
     fn close(&self, race: &Race) -> Option<Nearest> {
@@ -170,10 +209,9 @@ impl Engine {
             }
         }
         let stored = |&(reader, heard): &(Thread, Heard)| {
-            let store = self.strong_stores.get(&heard.key)?;
-            let Epoch { thread, time } = store.writer;
-            let same = thread == heard.writer.thread && time == heard.writer.time;
-            (same && thread.cta == them.cta).then_some((reader, heard, store))
+            let store = self.heard_store(&heard)?;
+            let of_them = store.writer.thread.cta == them.cta;
+            of_them.then_some((reader, heard, store))
         };
         // One that says that the access was made, before one that says that it was to come.
         let mut early = None;
@@ -199,6 +237,14 @@ impl Engine {
             .find_map(|(reader, heard, store)| {
                 let before = !store.knew(them, race.time);
                 let after = times.get(me, reader) < heard.at;
+                if before && !after && self.stored_without_release(earlier, heard.key, store) {
+                    return Some(Nearest {
+                        cause: Cause::NoRelease,
+                        place: Some(Place::of(heard.key)),
+                        writer: them,
+                        reader,
+                    });
+                }
                 let early = race.time > heard.writer.time;
                 // The reader has acquired a release by the flag, or by the fence right before it.
                 let Epoch { thread, time } = heard.writer;
@@ -256,7 +302,11 @@ impl Engine {
             return Some((lack, None));
         }
         let heard = cta.heard.get(&(me.warp, me.lane));
-        let heard = heard.filter(|of| of.writer.thread == them && of.writer.time >= race.time);
+        let heard = heard.filter(|of| {
+            let theirs = of.writer.thread == them && of.writer.time >= race.time;
+            let store = self.heard_store(of);
+            theirs || store.is_some_and(|store| self.stored_without_release(earlier, of.key, store))
+        });
         if let Some(heard) = heard {
             return Some((Cause::NoRelease, Some(Place::of(heard.key))));
         }

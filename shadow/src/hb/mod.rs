@@ -295,6 +295,8 @@ pub struct Engine {
     releases: Releases,
     /// Strong stores, by the keys of their places.
     strong_stores: HashMap<u64, cause::StrongStore>,
+    /// The same by thread too.
+    own_stores: HashMap<(Thread, u64), cause::OwnStore>,
     /// What the `fence.sc`s of gpu scope or wider have published, and those of clusters and CTAs.
     sc_gpu: Sparse,
     sc_cluster: HashMap<u64, Sparse>,
@@ -331,6 +333,7 @@ impl Engine {
             memory: Memory::default(),
             releases: Releases::new(crowd),
             strong_stores: HashMap::new(),
+            own_stores: HashMap::new(),
             sc_gpu: Sparse::default(),
             sc_cluster: HashMap::new(),
             sc_cta: HashMap::new(),

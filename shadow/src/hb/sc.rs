@@ -163,6 +163,7 @@ impl Engine {
             copies: self.copies.clone(),
             proxies: self.proxies.clone(),
             strong_stores: self.strong_stores.clone(),
+            own_stores: self.own_stores.clone(),
             ..*self
         }
     }
