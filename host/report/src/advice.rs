@@ -310,9 +310,11 @@ fn is_early(cause: &Cause, race: &log::Race) -> bool {
 
 /// What makes an order of it.
 fn completion(cause: &Cause, race: &log::Race) -> String {
+    // The flag of two threads of one block may be one between blocks as well.
+    let of_device = race.flag.as_ref().is_some_and(|word| word.is_of_device);
     let fence = match race.level {
-        Level::Grid => "__threadfence()",
-        Level::Cta | Level::Warp => "__threadfence_block()",
+        Level::Cta | Level::Warp if !of_device => "__threadfence_block()",
+        _ => "__threadfence()",
     };
     let wider = "to a scope that includes both threads: `__threadfence()` in place of `__threadfence_block()`, `thread_scope_device` in place of `thread_scope_block`";
     let flag = |at: usize| {

@@ -160,6 +160,14 @@ impl LogIndex<'_> {
         }
     }
 
+    /// Whether a site is strong at device scope or a wider one, as its code says. That of volatile accesses says nothing.
+    fn is_of_device(&self, id: u32) -> bool {
+        let site = self.sites.get(&id).map(|(site, _)| site);
+        site.is_some_and(|site| {
+            site.sem != log::Semantics::Volatile && site.scope >= Some(log::Scope::Gpu)
+        })
+    }
+
     pub(crate) fn origin(&self, module: u32) -> &str {
         self.modules.get(&module).map_or("", |m| &m.origin)
     }
@@ -401,6 +409,12 @@ impl<'a> Builder<'a> {
         {
             let place = |id| log_index.place(id, self.sources);
             flag.places = flag.sites.map(|site| site.map(place));
+            flag.is_of_device = flag.space == log::Space::Global
+                && flag
+                    .sites
+                    .iter()
+                    .flatten()
+                    .any(|id| log_index.is_of_device(*id));
         }
         race
     }

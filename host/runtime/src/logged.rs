@@ -65,6 +65,7 @@ pub(crate) fn race(
                 allocation: allocation(space, address),
                 sites: [flag.written, flag.read].map(|number| number.map(site)),
                 places: [None, None],
+                is_of_device: false,
             }
         }),
         repair: None,

@@ -191,4 +191,8 @@ pub struct Word {
     /// Where these stand, for people: known where logs are merged.
     #[serde(skip)]
     pub places: [Option<String>; 2],
+    /// It hands data over to other blocks too: an atomic of it, or an acquire or release, has device scope or a wider one.
+    /// Known where logs are merged.
+    #[serde(skip)]
+    pub is_of_device: bool,
 }
