@@ -117,9 +117,12 @@ impl Module {
 
     /// Where the code under the `.loc` at statement `loc_index` comes from: the innermost inlined
     /// function first, the function the body belongs to last. Empty if that is not a `.loc`.
+    ///
+    /// Compilers write line 0 where they have merged code of several lines. The nearest `.loc` with a line before that stands
+    /// for it; if there is none, the source is not known, and there are no frames.
     pub fn inline_frames(&self, body: &Body, loc_index: u32) -> Vec<Frame> {
         let mut frames = Vec::new();
-        let mut next = body.loc(loc_index);
+        let mut next = body.loc_with_line(loc_index);
         while let Some(loc) = next
             && frames.len() < MAX_FRAMES
         {
@@ -144,6 +147,7 @@ impl Module {
                 });
             }
         }
+        frames.retain(|frame| frame.line > 0);
         frames
     }
 }
@@ -181,6 +185,19 @@ impl Body {
             Some(Statement::Instruction(instruction)) => Some(instruction),
             _ => None,
         }
+    }
+
+    /// The `.loc` at a statement index, or the nearest one before it that has a line.
+    fn loc_with_line(&self, index: u32) -> Option<&Loc> {
+        let all = self.statements.get(..=index as usize)?;
+        let here = self.loc(index)?;
+        if here.line > 0 {
+            return Some(here);
+        }
+        all.iter().rev().find_map(|statement| match statement {
+            Statement::Loc(loc) if loc.line > 0 => Some(loc),
+            _ => None,
+        })
     }
 
     /// The `.loc` at a statement index.

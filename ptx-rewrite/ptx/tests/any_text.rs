@@ -38,7 +38,8 @@ fn check(text: &str) {
             let _ = (ptx::isa::memory(instruction), ptx::isa::sync(instruction));
             let _ = ptx::isa::sync::release_capable(instruction);
             if let Some(loc) = instruction.loc {
-                assert!(!module.inline_frames(body, loc).is_empty());
+                let frames = module.inline_frames(body, loc);
+                assert!(frames.iter().all(|frame| frame.line > 0));
             }
             ptx::isa::register_reads(instruction, |name| {
                 if let Some(register) = flow.register(at, name) {

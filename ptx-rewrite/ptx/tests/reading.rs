@@ -171,7 +171,8 @@ fn source_positions_and_inlining() {
         frames_of(3),
         ["two.cu:8:9 bar", "two.cu:5:7 _Z3fooi", "one.cu:12:5 "]
     );
-    assert_eq!(frames_of(4), ["one.cu:0:3 "]);
+    // Line 0 says that the compiler has merged lines: the nearest line before that stands for them.
+    assert_eq!(frames_of(4), frames_of(3));
 
     let at = |needle: &str| module.line_column(module.text.find(needle).unwrap() as u32);
     assert_eq!(at("// What"), (1, 1));
@@ -182,6 +183,22 @@ fn source_positions_and_inlining() {
         1,
         "behind the last line end"
     );
+}
+
+#[test]
+fn line_0_is_no_line() {
+    let module = read(
+        ".file 1 \"a.cu\" .func f () { .loc 1 0 0 add.s32 %r, %r, 1; .loc 1 7 3 add.s32 %r, %r, 2; \
+         .loc 1 0 0 add.s32 %r, %r, 3; .loc 1 4 1, function_name $f, inlined_at 1 0 0 add.s32 %r, %r, 4; } \
+         .section .debug_str { $f: .b8 102, 0 }",
+    );
+    let body = module.function("f").unwrap().body.as_ref().unwrap();
+    let lines = body.instructions().map(|(_, instruction)| {
+        let frames = module.inline_frames(body, instruction.loc.unwrap());
+        frames.iter().map(|frame| frame.line).collect()
+    });
+    let lines: Vec<Vec<u32>> = lines.collect();
+    assert_eq!(lines, [vec![], vec![7], vec![7], vec![4]]);
 }
 
 #[test]
