@@ -454,7 +454,7 @@ fn help(
         _ => false,
     };
     if waits {
-        return asynchronous(race, accesses);
+        return asynchronous(race, accesses, sources);
     }
     if let Some(fixed) = fixed(race, accesses, sources) {
         // What names a flag repairs all that this flag hands over.
@@ -561,7 +561,11 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
 }
 
 /// What ends an asynchronous copy, and what else that repairs: one wait ends all copies of groups before it.
-fn asynchronous(race: &log::Race, accesses: &[Access; 2]) -> (String, Option<causes::Cause>) {
+fn asynchronous(
+    race: &log::Race,
+    accesses: &[Access; 2],
+    sources: &Sources,
+) -> (String, Option<causes::Cause>) {
     let [first, second] = accesses;
     let copy = accesses
         .iter()
@@ -569,19 +573,31 @@ fn asynchronous(race: &log::Race, accesses: &[Access; 2]) -> (String, Option<cau
         .unwrap_or(first);
     let text = copy.ptx.text.as_str();
     let one_thread = (first.thread, first.block) == (second.thread, second.block);
+    let completes = race
+        .repair
+        .as_ref()
+        .and_then(|repair| repair.completes.as_ref());
     let (wait, all) = if text.contains("mbarrier::complete_tx") {
         (
-            "wait for the mbarrier that it completes at (`cuda::barrier::wait`, `mbarrier.try_wait`)",
+            "wait for the mbarrier that it completes at (`cuda::barrier::wait`, `mbarrier.try_wait`)".to_owned(),
+            true,
+        )
+    } else if let Some(arrival) = completes {
+        (
+            format!(
+                "wait for the mbarrier that it completes at, by the arrival at {} (`cuda::barrier::wait`, `mbarrier.try_wait`)",
+                remedy::at(arrival, sources)
+            ),
             true,
         )
     } else if text.contains("bulk") {
         (
-            "wait for its group (`cp.async.bulk.wait_group`, `cuda::ptx::cp_async_bulk_wait_group`) in the thread that issued it",
+            "wait for its group (`cp.async.bulk.wait_group`, `cuda::ptx::cp_async_bulk_wait_group`) in the thread that issued it".to_owned(),
             false,
         )
     } else {
         (
-            "wait for it (`__pipeline_wait_prior(0)`, `cuda::pipeline::consumer_wait`, `cooperative_groups::wait`) in the thread that issued it",
+            "wait for it (`__pipeline_wait_prior(0)`, `cuda::pipeline::consumer_wait`, `cooperative_groups::wait`) in the thread that issued it".to_owned(),
             false,
         )
     };

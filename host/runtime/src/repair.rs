@@ -199,6 +199,7 @@ fn together(
                 .is_some_and(|line| flow.precedes(line, sites[0])),
             unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
             waits: places.waits,
+            completes: sites.iter().find_map(|&at| flow.completes(at)),
             only_back: of_block && flow.only_back(*sites),
             unfinished: of_block && flow.unfinished(*sites),
         };

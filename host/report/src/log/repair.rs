@@ -40,6 +40,10 @@ pub struct Repair {
     /// copy, but not for it, because its group is not committed, the line of that wait.
     #[serde(default)]
     pub waits: Vec<u32>,
+    /// If an access is such a copy, and no group that is committed holds it: the arrival at an mbarrier that it is part of
+    /// (`cp.async.mbarrier.arrive`).
+    #[serde(default)]
+    pub completes: Option<Place>,
     /// There is a path without a barrier of the block from the later access to the earlier one, and none from the earlier
     /// access to the later one.
     #[serde(default)]

@@ -166,6 +166,24 @@ impl<'a> Flow<'a> {
         })
     }
 
+    /// The arrival at an mbarrier that an asynchronous copy is part of, if no group behind it is committed.
+    pub(super) fn completes(&self, copy: usize) -> Option<Place> {
+        let Some(Order::Wait { bulk: false }) = self.awaited(copy) else {
+            return None;
+        };
+        let behind = |what: &[&str]| {
+            let mut all = self.body.instructions().filter(|(_, of)| {
+                of.opcode == "cp" && !of.has("bulk") && what.iter().all(|what| of.has(what))
+            });
+            let (at, _) = all.find(|&(at, _)| self.reaches([copy, at], &[], Order::Launch))?;
+            Some(at)
+        };
+        match behind(&["commit_group"]) {
+            Some(_) => None,
+            None => behind(&["mbarrier", "arrive"]).map(|at| self.place(at)),
+        }
+    }
+
     /// Whether there is a path without a barrier of the block from the later of two statements to the earlier one, and
     /// none from the earlier to the later one.
     pub(super) fn only_back(&self, [earlier, later]: [usize; 2]) -> bool {
