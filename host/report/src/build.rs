@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use crate::advice::advise;
 use crate::baseline::Baseline;
 use crate::causes::{add_places, behind_scopes, join};
-use crate::entries::{Pair, Rank, distinguish, is_unknown, order, pair};
+use crate::entries::{Pair, Rank, Written, distinguish, is_unknown, order, pair};
 use crate::fingerprint::{self, Places};
 use crate::language::{self, Language};
 use crate::latency::Latencies;
@@ -305,7 +305,7 @@ impl<'a> Builder<'a> {
         let race = &*self.placed(race, log_index);
         let key = pair(race, [first, second], log_index);
         let known = self.races.get(&key).copied();
-        let unknown = is_unknown(race, [first.0, second.0]);
+        let written = Written::of(race, [first.0, second.0]);
         let rank = race.rank();
         let view = self.view(race, [first, second], log_index);
         let symbols = [first, second].map(|(site, _)| site.function.as_str());
@@ -342,8 +342,8 @@ impl<'a> Builder<'a> {
                     made.launches = std::mem::take(&mut old.launches);
                     made.processes = std::mem::take(&mut old.processes);
                     made.seeds = std::mem::take(&mut old.seeds);
-                    made.same_value &= old.same_value;
-                    made.values_unknown &= old.values_unknown;
+                    made.same_value = old.same_value;
+                    made.values_unknown = old.values_unknown;
                     *old = made;
                 } else {
                     *several |= add_places(witness, race);
@@ -358,8 +358,9 @@ impl<'a> Builder<'a> {
         let report = &mut self.report.races[index];
         report.count += race.count;
         report.at_least |= race.at_least;
-        report.same_value &= race.same_value;
-        report.values_unknown &= unknown;
+        let written = written.max(Written::so_far(report));
+        report.same_value = written == Written::Same;
+        report.values_unknown = written == Written::Unknown;
         // A launch of a schedule is that of the others.
         let launches = &mut self.witnesses[index].launches;
         if launches.insert((log_index.peer, race.launch)) {

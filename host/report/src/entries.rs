@@ -71,6 +71,37 @@ pub(crate) fn distinguish(races: &mut [Race]) {
     }
 }
 
+/// What is known of what the writes of pairs have written. Of several pairs in one entry the latter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Written {
+    /// Always the same bytes.
+    Same,
+    /// Maybe the same bytes.
+    Unknown,
+    /// Not the same bytes, or a side is no write.
+    Different,
+}
+
+impl Written {
+    /// By a pair of sites.
+    pub(crate) fn of(race: &log::Race, sites: [&log::Site; 2]) -> Self {
+        match race.same_value {
+            true => Self::Same,
+            false if is_unknown(race, sites) => Self::Unknown,
+            false => Self::Different,
+        }
+    }
+
+    /// As an entry says so far.
+    pub(crate) fn so_far(entry: &Race) -> Self {
+        match entry.same_value {
+            true => Self::Same,
+            false if entry.values_unknown => Self::Unknown,
+            false => Self::Different,
+        }
+    }
+}
+
 /// Two stores of which it is not known whether they wrote the same.
 pub(crate) fn is_unknown(race: &log::Race, sites: [&log::Site; 2]) -> bool {
     let stores = sites.iter().all(|site| site.op == log::Op::Store);

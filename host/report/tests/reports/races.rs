@@ -485,6 +485,35 @@ fn writes_of_the_same_value_are_a_warning_with_both_values() {
 }
 
 #[test]
+fn writes_of_which_one_is_unknown_are_unknown() {
+    let (_folder, sources) = sources();
+    // The compiler has made two pairs of instructions of one pair of lines; of one the values are not known.
+    let unknown = || {
+        let Event::Race(mut race) = stores(1, false, [0, 0]) else {
+            unreachable!()
+        };
+        (race.previous_value, race.value) = Default::default();
+        Event::Race(race)
+    };
+    let same = || stores(1, true, [7, 7]);
+    let differing = || stores(1, false, [7, 8]);
+    for (races, same_value, values_unknown) in [
+        (vec![same(), unknown()], false, true),
+        (vec![unknown(), same()], false, true),
+        (vec![unknown(), differing()], false, false),
+        (vec![differing(), unknown(), same()], false, false),
+        (vec![same(), same()], true, false),
+    ] {
+        let report = Report::build(&[log(None, races)], &context(), &sources);
+        let race = &report.races[0];
+        assert_eq!(
+            (race.same_value, race.values_unknown),
+            (same_value, values_unknown)
+        );
+    }
+}
+
+#[test]
 fn writes_that_once_differed_are_an_error_and_show_it() {
     let (_folder, sources) = sources();
     let logs = [
