@@ -16,6 +16,7 @@ use report::replay::Step;
 use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::rule;
 
+use crate::aliases::{Aliases, Mapping};
 use crate::allocations::Allocations;
 use crate::choice::Chooser;
 use crate::code::{Code, FIRST_SITE};
@@ -82,6 +83,10 @@ pub struct Checker {
     /// Sites of the races so far.
     races: HashSet<[u32; 2]>,
     allocations: Allocations,
+    /// Memory that is mapped, perhaps at several addresses.
+    aliases: Arc<Aliases>,
+    /// The report says that memory with several addresses is not checked.
+    told_aliases: bool,
     /// By the memory that they lie in.
     shadows: BTreeMap<u64, ShadowMemory>,
     started: bool,
@@ -119,6 +124,8 @@ impl Checker {
             undescribed: Vec::new(),
             races: HashSet::new(),
             allocations: Allocations::default(),
+            aliases: Arc::default(),
+            told_aliases: false,
             shadows: BTreeMap::new(),
             started: false,
             streams: Streams::new(options.listens() && options.prove == Prove::Off),
@@ -534,6 +541,26 @@ impl Checker {
     pub fn freed_within(&mut self, base: u64, bytes: u64) {
         self.allocations.remove_within(base, bytes);
         self.streams.forget(base, bytes);
+    }
+
+    /// Tells that memory was mapped at an address.
+    pub fn mapped(&mut self, mapping: Mapping) {
+        Arc::make_mut(&mut self.aliases).map(mapping);
+    }
+
+    /// Tells that nothing is mapped in a range any more.
+    pub fn unmapped(&mut self, base: u64, bytes: u64) {
+        Arc::make_mut(&mut self.aliases).unmap(base, bytes);
+    }
+
+    /// Which memory is mapped at an address, if any.
+    pub fn mapped_at(&self, address: u64) -> Option<u64> {
+        self.aliases.at(address).map(|of| of.memory)
+    }
+
+    /// What is mapped where, if there is memory with several addresses.
+    pub fn aliases(&self) -> Option<Arc<Aliases>> {
+        self.aliases.exist().then(|| Arc::clone(&self.aliases))
     }
 
     /// Writes one line for the user.

@@ -4,6 +4,7 @@
 //! a [`session::Session`] checks what a program launches on a real driver. The simulated device with a checker in front is
 //! the crate `simulated`; this one knows no simulator.
 
+pub mod aliases;
 pub mod allocations;
 pub mod audit;
 pub mod backend;

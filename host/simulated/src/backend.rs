@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use events::Observer;
 use report::log;
+use runtime::aliases::AtFirst;
 use runtime::audit::Audit;
 use runtime::backend::{Backend, Text, with_hidden};
 use runtime::between::{Steps, Wanted};
@@ -232,18 +234,23 @@ impl Backend for CheckedSim {
         let verifies = checker.options().verify.is_some();
         let listened = engine.take_if(|_| verifies && !audits);
         let mut followed = listened.map(|engine| checker.followed(pending, engine));
-        armed.result = match (&mut *engine, footprints) {
-            _ if let Some(followed) = &mut followed => {
-                device.launch_observed(id, code, launch, followed)
+        let aliases = checker.aliases();
+        let mut observe = |observer: &mut dyn Observer| match &aliases {
+            Some(aliases) => {
+                device.launch_observed(id, code, launch, &mut AtFirst { aliases, observer })
             }
+            None => device.launch_observed(id, code, launch, observer),
+        };
+        armed.result = match (&mut *engine, footprints) {
+            _ if let Some(followed) = &mut followed => observe(followed),
             (Some(engine), _) if let Some(loaded) = journaled => {
                 let mut used = Used::of(engine, loaded);
-                let result = device.launch_observed(id, code, launch, &mut used);
+                let result = observe(&mut used);
                 used.tell();
                 result
             }
-            (Some(engine), _) => device.launch_observed(id, code, launch, engine),
-            (None, Some(footprints)) => device.launch_observed(id, code, launch, footprints),
+            (Some(engine), _) => observe(engine),
+            (None, Some(footprints)) => observe(footprints),
             (None, None) => device.launch(id, code, launch),
         };
         if let Some((listened, obstacles)) = followed {
@@ -332,7 +339,11 @@ impl Backend for CheckedSim {
         let number = pending.number();
         if let Some(before) = &before {
             let too_large = before.as_ref().map(drop).map_err(ToString::to_string);
-            pending.set_recordable(too_large.and_then(|()| recorded::ends_by_itself(&result)));
+            let repeats = too_large.and_then(|()| recorded::ends_by_itself(&result));
+            pending.set_recordable(match checker.aliases() {
+                Some(_) => Err("memory is mapped at two addresses".to_owned()),
+                None => repeats,
+            });
         }
         let name = checker.end(&self.device, pending, outcome, findings);
         if let (Some(recorder), Some(Ok(before))) = (&mut self.recorder, before) {

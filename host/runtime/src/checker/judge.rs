@@ -77,6 +77,12 @@ impl Checker {
                 None => "the launch is not checked".to_owned(),
             }),
         };
+        let verified = match verified.answer {
+            log::Answer::AllData | log::Answer::ThisData if self.aliases.exist() => {
+                unknown("memory is mapped at two addresses".to_owned())
+            }
+            _ => verified,
+        };
         let assumed = pending.assumed.take().unwrap_or_default();
         pending.launch.verified = Some(Box::new(log::Verified {
             assumptions: assumed.all,

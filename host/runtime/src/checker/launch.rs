@@ -260,7 +260,10 @@ impl Checker {
         self.start(device);
         let mut pending = self.pending(invocation);
         match self.arm(device, invocation, kept, &mut pending) {
-            Ok(()) => pending.launch.checked = true,
+            Ok(()) => {
+                pending.launch.checked = true;
+                self.tell_aliases(&pending);
+            }
             Err(Refused::Busy) => return Err(Busy),
             Err(Refused::Cannot(why)) => {
                 // The node has its place as a parameter, and runs all the same.
@@ -416,7 +419,8 @@ impl Checker {
     fn prove(&self, invocation: Invocation<'_>) -> Option<(Arc<Proved>, Duration)> {
         let module = self.modules.get(&invocation.key.0)?;
         let code = &module.code;
-        let proofs = code.proofs()?;
+        // Proofs take different addresses for different bytes.
+        let proofs = code.proofs().filter(|_| !self.aliases.exist())?;
         let known = module.known.get(invocation.kernel);
         let known = known.unwrap_or(const { &Raced::new() });
         let depth = match self.options.verify {
@@ -430,7 +434,9 @@ impl Checker {
     fn assumed(&self, invocation: Invocation<'_>) -> Option<Assumptions> {
         let texts = &self.options.assumptions;
         let code = &self.modules.get(&invocation.key.0)?.code;
-        let proofs = code.proofs().filter(|_| !texts.is_empty())?;
+        let proofs = code
+            .proofs()
+            .filter(|_| !texts.is_empty() && !self.aliases.exist())?;
         proofs.assumed(code.module(), invocation, &self.allocations, texts)
     }
 
@@ -511,6 +517,20 @@ impl Checker {
             recordable: None,
             started: Instant::now(),
         }
+    }
+
+    /// Says that cells and journals take the addresses of one byte for different bytes, in the first launch in which a byte
+    /// has several.
+    fn tell_aliases(&mut self, pending: &PendingLaunch) {
+        let launch = &pending.launch;
+        if self.told_aliases || self.listens() || !self.aliases.exist() {
+            return;
+        }
+        self.told_aliases = true;
+        let (number, kernel) = (launch.launch, report::names::demangle(&launch.kernel));
+        self.missed(format!(
+            "memory was mapped at two addresses from launch #{number} ({kernel}) on: races between accesses by one and by the other are not seen"
+        ));
     }
 
     fn arm(
@@ -598,7 +618,7 @@ impl Checker {
             granule_log2,
             clusters: info.clusters,
         });
-        let pointers = info.pointers.as_ref();
+        let pointers = info.pointers.as_ref().filter(|_| !self.aliases.exist());
         let unwritten = pointers.map_or(0, |of| self.allocations.unwritten(of, parameters));
         let unwritten = match info.own {
             true => spared(info, proved.filter(|_| proves), unwritten),

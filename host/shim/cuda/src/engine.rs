@@ -8,6 +8,7 @@ use os::{interrupts, run};
 use ptx::ast::{Item, Module};
 use ptx::link::{SYSTEM_CALLS, is_device_runtime};
 use report::log::Writer;
+use runtime::aliases::Mapping;
 use runtime::streams::{At, Streams};
 use runtime::{Checker, options, progress, streams};
 use simt::{
@@ -198,7 +199,11 @@ impl Engine {
         ranges: impl IntoIterator<Item = (u64, u64, report::log::Call)>,
     ) {
         if let (Some(checker), Some(at)) = (self.device.checker_mut(), at) {
-            checker.called(at, streams::footprint(ranges));
+            let touched = match checker.aliases() {
+                Some(aliases) => streams::footprint(aliases.touched(ranges)),
+                None => streams::footprint(ranges),
+            };
+            checker.called(at, touched);
         }
     }
 
@@ -206,6 +211,20 @@ impl Engine {
     pub(crate) fn allocated(&mut self, address: u64, bytes: u64, call: &str) {
         if let Some(checker) = self.device.checker_mut() {
             checker.allocated(address, bytes, call);
+        }
+    }
+
+    /// Tells the checker that memory was mapped at an address.
+    pub(crate) fn mapped(&mut self, mapping: Mapping) {
+        if let Some(checker) = self.device.checker_mut() {
+            checker.mapped(mapping);
+        }
+    }
+
+    /// Tells the checker that nothing is mapped in a range any more.
+    pub(crate) fn unmapped(&mut self, base: u64, bytes: u64) {
+        if let Some(checker) = self.device.checker_mut() {
+            checker.unmapped(base, bytes);
         }
     }
 

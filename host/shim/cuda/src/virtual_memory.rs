@@ -15,6 +15,7 @@ use driver::sys::{
     CUresult,
 };
 use os::mem::Mapping;
+use runtime::aliases;
 
 use crate::Answer;
 use crate::device::check;
@@ -293,13 +294,23 @@ impl State {
         match (before, access) {
             (0, 0) => Ok(()),
             (0, _) => {
+                let number = memory.address();
                 let all = self.engine.memory_mut();
                 let placed = all.place(memory, offset, address, bytes);
                 placed.map_err(|_| CUresult::INVALID_VALUE)?;
+                self.engine.mapped(aliases::Mapping {
+                    base: address,
+                    bytes,
+                    memory: number,
+                    offset,
+                });
                 self.remember(context, address, bytes, Kind::Mapped, 0);
                 Ok(())
             }
-            (_, 0) => self.release(address),
+            (_, 0) => {
+                self.engine.unmapped(address, bytes);
+                self.release(address)
+            }
             _ => Ok(()),
         }
     }

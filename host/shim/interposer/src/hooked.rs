@@ -134,6 +134,8 @@ table! {
     cuMemFreeHost,
     cuMemHostUnregister,
     cuMemCreate,
+    cuMemRetainAllocationHandle,
+    cuMemRelease,
     cuMemMap,
     cuMemUnmap,
     cuArrayCreate,

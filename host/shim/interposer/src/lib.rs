@@ -16,6 +16,7 @@
     reason = "functions keep their C names, so that cuda.h documents them"
 )]
 
+mod handles;
 mod hooked;
 mod hooks;
 mod own;

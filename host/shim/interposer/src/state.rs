@@ -18,6 +18,7 @@ use report::log::Writer;
 use runtime::session::Session;
 use runtime::{Checker, ModuleKey, options, progress};
 
+use crate::handles::Handles;
 use crate::own::Own;
 use crate::resolve;
 use crate::without_ptx::{Unlogged, WithoutPtx};
@@ -56,6 +57,8 @@ pub(crate) struct State {
     /// What images were linked of, by their fingerprints: programs copy images, and load them when the link
     /// is gone.
     pub(crate) linked: HashMap<u64, Link>,
+    /// Of memory that the program maps itself.
+    pub(crate) handles: Handles,
     /// Graphs whose kernels are not checked, by handle: those of conditional nodes.
     pub(crate) bodies: HashSet<u64>,
     /// Kernels without PTX, which run unchecked.
@@ -211,6 +214,7 @@ fn start() -> Option<Mutex<State>> {
         attached: HashMap::new(),
         links: HashMap::new(),
         linked: HashMap::new(),
+        handles: Handles::default(),
         bodies: HashSet::new(),
         without_ptx: WithoutPtx::default(),
         wake: None,

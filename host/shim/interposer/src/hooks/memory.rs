@@ -4,6 +4,7 @@ use std::ffi::{c_uint, c_void};
 
 use driver::pointer::Ptr;
 use driver::sys::*;
+use runtime::aliases::Mapping;
 
 use super::graph::capture;
 use super::launch::number;
@@ -274,7 +275,39 @@ pub(crate) unsafe fn cuMemCreate(
     flags: u64,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    ask_twice(|| unsafe { real.cuMemCreate(handle, size, prop, flags) })
+    let result = ask_twice(|| unsafe { real.cuMemCreate(handle, size, prop, flags) });
+    // SAFETY: the driver has written the handle.
+    if let (CUresult::SUCCESS, Ok(made)) = (result, unsafe { Ptr::new(handle) }.get()) {
+        with(|state| state.handles.got(made, None));
+    }
+    result
+}
+
+pub(crate) unsafe fn cuMemRetainAllocationHandle(
+    real: &'static Api,
+    handle: *mut CUmemGenericAllocationHandle,
+    addr: *mut c_void,
+) -> CUresult {
+    // SAFETY: the caller keeps the conditions of the C function.
+    let result = unsafe { real.cuMemRetainAllocationHandle(handle, addr) };
+    // SAFETY: the driver has written the handle.
+    if let (CUresult::SUCCESS, Ok(got)) = (result, unsafe { Ptr::new(handle) }.get()) {
+        with(|state| {
+            let memory = state.session.checker().mapped_at(addr.addr() as u64);
+            state.handles.got(got, memory);
+        });
+    }
+    result
+}
+
+pub(crate) unsafe fn cuMemRelease(
+    real: &'static Api,
+    handle: CUmemGenericAllocationHandle,
+) -> CUresult {
+    // Another thread may get the handle again before the call returns.
+    with_started(|state| state.handles.released(handle));
+    // SAFETY: the caller keeps the conditions of the C function.
+    unsafe { real.cuMemRelease(handle) }
 }
 
 pub(crate) unsafe fn cuMemMap(
@@ -286,18 +319,35 @@ pub(crate) unsafe fn cuMemMap(
     flags: u64,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    unsafe {
+    let result = unsafe {
         allocate(
             "cuMemMap",
             Lives::Device,
             || real.cuMemMap(ptr, size, offset, handle, flags),
             || (ptr, size),
         )
+    };
+    if result == CUresult::SUCCESS {
+        with(|state| {
+            if let Some(memory) = state.handles.memory(handle) {
+                state.session.checker().mapped(Mapping {
+                    base: ptr,
+                    bytes: size as u64,
+                    memory,
+                    offset: offset as u64,
+                });
+            }
+        });
     }
+    result
 }
 
 pub(crate) unsafe fn cuMemUnmap(real: &'static Api, ptr: CUdeviceptr, size: usize) -> CUresult {
-    with_started(|state| state.session.checker().freed_within(ptr, size as u64));
+    with_started(|state| {
+        let checker = state.session.checker();
+        checker.freed_within(ptr, size as u64);
+        checker.unmapped(ptr, size as u64);
+    });
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe { real.cuMemUnmap(ptr, size) }
 }

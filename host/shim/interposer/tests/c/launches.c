@@ -28,6 +28,7 @@ typedef struct {
 CUresult cuMemGetAllocationGranularity(size_t *, const Prop *, int),
     cuMemAddressReserve(P *, size_t, size_t, P, unsigned long long), cuMemAddressFree(P, size_t),
     cuMemCreate(P *, size_t, const Prop *, unsigned long long), cuMemRelease(P),
+    cuMemRetainAllocationHandle(P *, void *),
     cuMemMap(P, size_t, size_t, P, unsigned long long), cuMemUnmap(P, size_t),
     cuMemSetAccess(P, size_t, const Access *, size_t);
 CUresult cuInit(unsigned), cuDeviceGet(int *, int), cuCtxCreate_v2(H *, unsigned, int), cuCtxDestroy_v2(H),
@@ -130,13 +131,27 @@ static P map(int device) {
     if (!cuMemsetD32_v2(at, 0, 1) || !cuMemMap(at, unit, 0, handle, 0) || !cuMemAddressFree(at, 2 * unit))
         exit(2);
     CHECK(cuMemSetAccess(at, unit, &access, 1));
-    CHECK(cuMemRelease(handle));
+    /* The simulated driver gives no handle back that has been released. */
+    if (is("mapped"))
+        CHECK(cuMemRelease(handle));
     return at;
 }
 
 static void unmap(P at) {
     CHECK(cuMemUnmap(at, unit));
     CHECK(cuMemAddressFree(at, 2 * unit));
+}
+
+/* The same memory at another address too. */
+static P alias(P at, int device) {
+    Access access = {{1, device}, 3};
+    P also, handle;
+    CHECK(cuMemRetainAllocationHandle(&handle, (void *)at));
+    CHECK(cuMemAddressReserve(&also, unit, 0, 0, 0));
+    CHECK(cuMemMap(also, unit, 0, handle, 0));
+    CHECK(cuMemSetAccess(also, unit, &access, 1));
+    CHECK(cuMemRelease(handle));
+    return also;
 }
 
 static void add(H graph, H function, P out) {
@@ -292,6 +307,16 @@ int main(int argc, char **argv) {
     if (is("mapped")) {
         one = map(device);
         many = map(device);
+    } else if (is("aliases") || is("no-aliases")) {
+        one = map(device);
+        many = map(device);
+        P also = alias(many, device);
+        if (is("no-aliases")) {
+            CHECK(cuMemUnmap(also, unit));
+            also = many;
+        }
+        launch(fine, also, stream);
+        CHECK(cuCtxSynchronize());
     } else {
         CHECK(cuMemAlloc_v2(&one, 4));
         CHECK(cuMemAlloc_v2(&many, 4 * count));
@@ -351,7 +376,7 @@ int main(int argc, char **argv) {
     fflush(stdout);
     if (is("_exit"))
         _Exit(3);
-    if (is("mapped")) {
+    if (is("mapped") || is("aliases") || is("no-aliases")) {
         unmap(one);
         unmap(many);
     } else {

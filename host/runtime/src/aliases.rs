@@ -1,0 +1,272 @@
+//! Memory that is mapped at several addresses (`cuMemMap`): which of them stands for a byte, and an observer that is told of
+//! no other.
+
+use std::collections::BTreeMap;
+
+use events::{AccessKind, Bytes, Decides, Exchange, Executing, Misuse, Observer, Sources, Updated};
+use ptx::ast::Space;
+
+use crate::log::Call;
+
+/// Mappings begin and end at multiples of this.
+const PAGE: u64 = 2 << 20;
+
+/// Memory that is mapped at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its first address.
+    pub base: u64,
+    /// How many bytes are mapped.
+    pub bytes: u64,
+    /// Which memory; the same for mappings of the same.
+    pub memory: u64,
+    /// Where in that memory the first byte is.
+    pub offset: u64,
+}
+
+impl Mapping {
+    fn has(&self, offset: u64) -> bool {
+        offset >= self.offset && offset - self.offset < self.bytes
+    }
+
+    fn shares(&self, other: &Mapping) -> bool {
+        self.has(other.offset) || other.has(self.offset)
+    }
+}
+
+/// What is mapped where.
+#[derive(Clone, Debug, Default)]
+pub struct Aliases {
+    mappings: BTreeMap<u64, Mapping>,
+    /// The addresses of each memory, in the order of mapping.
+    of_memory: BTreeMap<u64, Vec<u64>>,
+    /// Pairs of mappings that share bytes.
+    pairs: usize,
+}
+
+impl Aliases {
+    /// Whether there are bytes with several addresses.
+    pub(crate) fn exist(&self) -> bool {
+        self.pairs > 0
+    }
+
+    pub(crate) fn map(&mut self, mapping: Mapping) {
+        self.unmap(mapping.base, mapping.bytes);
+        self.pairs += self.sharing(&mapping);
+        let all = self.of_memory.entry(mapping.memory).or_default();
+        all.push(mapping.base);
+        self.mappings.insert(mapping.base, mapping);
+    }
+
+    /// Nothing is mapped in a range any more.
+    pub(crate) fn unmap(&mut self, base: u64, bytes: u64) {
+        let end = base.saturating_add(bytes);
+        while let Some((&at, _)) = self.mappings.range(base..end).next() {
+            self.remove(at);
+        }
+    }
+
+    fn remove(&mut self, base: u64) {
+        let Some(gone) = self.mappings.remove(&base) else {
+            return;
+        };
+        if let Some(all) = self.of_memory.get_mut(&gone.memory) {
+            all.retain(|&at| at != base);
+            if all.is_empty() {
+                self.of_memory.remove(&gone.memory);
+            }
+        }
+        self.pairs -= self.sharing(&gone);
+    }
+
+    /// What is mapped at an address.
+    pub(crate) fn at(&self, address: u64) -> Option<&Mapping> {
+        let (base, of) = self.mappings.range(..=address).next_back()?;
+        (address - base < of.bytes).then_some(of)
+    }
+
+    fn of(&self, memory: u64) -> impl Iterator<Item = &Mapping> {
+        let bases = self.of_memory.get(&memory).into_iter().flatten();
+        bases.filter_map(|base| self.mappings.get(base))
+    }
+
+    /// How many of the mappings share bytes with one.
+    fn sharing(&self, one: &Mapping) -> usize {
+        self.of(one.memory).filter(|of| of.shares(one)).count()
+    }
+
+    /// The address at which the byte at an address was mapped first, of those at which it is mapped.
+    fn first(&self, address: u64) -> u64 {
+        let Some(here) = self.at(address) else {
+            return address;
+        };
+        let offset = here.offset + (address - here.base);
+        let first = self.of(here.memory).find(|of| of.has(offset));
+        first.map_or(address, |of| of.base + (offset - of.offset))
+    }
+
+    /// What a call on the host touches, at the first addresses.
+    pub fn touched(
+        &self,
+        ranges: impl IntoIterator<Item = (u64, u64, Call)>,
+    ) -> impl Iterator<Item = (u64, u64, Call)> {
+        ranges.into_iter().flat_map(move |(base, bytes, call)| {
+            let end = base.saturating_add(bytes);
+            let mut at = base;
+            std::iter::from_fn(move || {
+                let next = (at / PAGE + 1).saturating_mul(PAGE).min(end);
+                let piece = (at < next).then(|| (self.first(at), next - at, call));
+                at = next;
+                piece
+            })
+        })
+    }
+}
+
+/// Tells an observer of the first addresses only.
+pub struct AtFirst<'a> {
+    /// What is mapped where.
+    pub aliases: &'a Aliases,
+    /// Who is told.
+    pub observer: &'a mut dyn Observer,
+}
+
+impl AtFirst<'_> {
+    fn one(&self, space: Space, address: u64) -> u64 {
+        match space {
+            Space::Global => self.aliases.first(address),
+            _ => address,
+        }
+    }
+
+    fn all(&self, space: Space, addresses: &[u64; 32]) -> [u64; 32] {
+        addresses.map(|address| self.one(space, address))
+    }
+
+    fn bytes(&self, of: Bytes) -> Bytes {
+        let address = self.one(of.space, of.address);
+        Bytes { address, ..of }
+    }
+}
+
+macro_rules! told_as_they_are {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => { $(
+        fn $name(&mut self, $($argument: $type),*) {
+            self.observer.$name($($argument),*);
+        }
+    )* };
+}
+
+impl Observer for AtFirst<'_> {
+    fn follows_values(&self) -> bool {
+        self.observer.follows_values()
+    }
+
+    fn follows(&self, space: Space) -> bool {
+        self.observer.follows(space)
+    }
+
+    fn access(
+        &mut self,
+        who: Executing,
+        kind: AccessKind,
+        space: Space,
+        addresses: &[u64; 32],
+        bytes: u32,
+    ) {
+        let addresses = self.all(space, addresses);
+        self.observer.access(who, kind, space, &addresses, bytes);
+    }
+
+    fn exchanged(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        exchange: Exchange<'_>,
+    ) {
+        let addresses = self.all(space, addresses);
+        self.observer.exchanged(who, space, &addresses, exchange);
+    }
+
+    fn updated(
+        &mut self,
+        who: Executing,
+        space: Space,
+        addresses: &[u64; 32],
+        updated: Updated<'_>,
+    ) {
+        let addresses = self.all(space, addresses);
+        self.observer.updated(who, space, &addresses, updated);
+    }
+
+    fn changes(&mut self, who: Executing, lane: u32, space: Space, address: u64, before: u32) {
+        let address = self.one(space, address);
+        self.observer.changes(who, lane, space, address, before);
+    }
+
+    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
+        let (from, to) = (self.bytes(from), self.bytes(to));
+        self.observer.copy(who, from, to, mbarrier);
+    }
+
+    told_as_they_are! {
+        accessed(read: &dyn Fn(Space, u64) -> Option<u32>);
+        arrive(who: Executing, id: u32, waits: bool);
+        complete(cta: u64, id: u32);
+        warp_barrier(who: Executing);
+        fence(who: Executing);
+        copies(who: Executing);
+        dependency(who: Executing);
+        mbarrier(who: Executing, address: u64, over: bool);
+        mbarrier_complete(who: Executing, address: u64);
+        cluster_arrive(who: Executing, phase: u64);
+        cluster_wait(who: Executing, phase: u64);
+        allocated(address: u64, bytes: u64);
+        released(address: u64, bytes: u64);
+        requested(who: Executing, number: usize);
+        misuse(who: Executing, misuse: Misuse, offset: u32);
+        depends(who: Executing, decides: Decides, on: Sources, from: u32);
+        ends(on: &dyn Fn(u64) -> Sources);
+        jump(who: Executing);
+        exit(who: Executing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(base: u64, pages: u64, offset: u64) -> Mapping {
+        Mapping {
+            base: base * PAGE,
+            bytes: pages * PAGE,
+            memory: 7,
+            offset: offset * PAGE,
+        }
+    }
+
+    #[test]
+    fn the_address_that_was_mapped_first_stands_for_a_byte() {
+        let mut aliases = Aliases::default();
+        aliases.map(mapping(50, 2, 1));
+        aliases.map(mapping(80, 1, 0));
+        assert!(!aliases.exist(), "different bytes of one memory");
+        aliases.map(mapping(20, 4, 0));
+        assert!(aliases.exist());
+        let first = |page: u64| (aliases.first(page * PAGE + 9) - 9) / PAGE;
+        assert_eq!([20, 21, 22, 23].map(first), [80, 50, 51, 23]);
+        assert_eq!([19, 24, 50, 80].map(first), [19, 24, 50, 80]);
+        let touched = aliases.touched([(20 * PAGE + 8, 2 * PAGE, Call::CopyTo)]);
+        let touched: Vec<_> = touched.map(|(base, bytes, _)| (base, bytes)).collect();
+        assert_eq!(
+            touched,
+            [(80 * PAGE + 8, PAGE - 8), (50 * PAGE, PAGE), (51 * PAGE, 8)]
+        );
+        aliases.unmap(80 * PAGE, PAGE);
+        assert!(aliases.exist());
+        assert_eq!(aliases.first(20 * PAGE), 20 * PAGE);
+        aliases.unmap(19 * PAGE, 5 * PAGE);
+        assert!(!aliases.exist());
+    }
+}
