@@ -1,17 +1,60 @@
 //! Devices: which, how many, limits, versions.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use driver::sys::{CUdriverProcAddressQueryResult, CUresult};
+use driver::sys::{
+    CUdriverProcAddressQueryResult, CUresult, FUNCTION_NAMES, find_symbol, proc_address,
+};
 
 use crate::context::{self, context, device, driver, is_cuda_12};
 use crate::entry::{entry, ignored};
 use crate::error::{Error, check, out};
 use crate::registration;
+use crate::stubs::missing;
 
-/// The answer to a search for a function of the driver: whoever asks for the status reads there that there is
-/// none, and gets a null pointer.
-fn found(result: CUresult, status: *mut CUdriverProcAddressQueryResult) -> Result<(), Error> {
+/// A search for a function of the driver, as the program makes it.
+#[derive(Clone, Copy)]
+struct Search {
+    symbol: *const c_char,
+    function: *mut *mut c_void,
+    version: c_int,
+    flags: u64,
+    status: *mut CUdriverProcAddressQueryResult,
+}
+
+/// Whether a GPU's driver has a function, in the version that is asked for, as far as is known.
+fn has(name: &str, version: c_int, flags: u64) -> bool {
+    let too_old = Err(proc_address::VERSION_NOT_SUFFICIENT);
+    let named = |known: &&str| {
+        let rest = known.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("_v"))
+    };
+    FUNCTION_NAMES.iter().any(|known| named(known)) && find_symbol(name, version, flags) != too_old
+}
+
+/// Looks a function of the driver up. Without one that GPUs' drivers have, the program may go on with another kernel than
+/// on a GPU. Libraries that ask for all functions that there are, used or not, ask the driver (`cuGetProcAddress`).
+///
+/// # Safety
+/// As `cudaGetDriverEntryPoint`.
+unsafe fn look_up(search: Search) -> Result<(), Error> {
+    let Search {
+        symbol,
+        function,
+        version,
+        flags,
+        status,
+    } = search;
+    // SAFETY: by the contract.
+    let result = unsafe { driver()?.cuGetProcAddress(symbol, function, version, flags, status) };
+    if result == CUresult::NOT_FOUND {
+        // SAFETY: the driver has read the name.
+        let name = unsafe { CStr::from_ptr(symbol) }.to_string_lossy();
+        if has(&name, version, flags) {
+            missing(&name);
+        }
+    }
+    // Whoever asks for the status reads there that there is none, and gets a null pointer.
     match result {
         CUresult::NOT_FOUND if !status.is_null() => Ok(()),
         result => check(result),
@@ -152,7 +195,7 @@ entry! {
     fn cudaGetDriverEntryPoint(
         symbol: *const c_char, function: *mut *mut c_void, flags: u64, status: *mut CUdriverProcAddressQueryResult
     ) as cudaGetDriverEntryPoint_ptsz {
-        found(driver()?.cuGetProcAddress(symbol, function, 12080, flags, status), status)
+        look_up(Search { symbol, function, version: 12080, flags, status })
     }
 
     fn cudaGetDriverEntryPointByVersion(
@@ -160,6 +203,25 @@ entry! {
         status: *mut CUdriverProcAddressQueryResult
     ) as cudaGetDriverEntryPointByVersion_ptsz {
         let version = c_int::try_from(version).map_err(|_| Error::INVALID_VALUE)?;
-        found(driver()?.cuGetProcAddress(symbol, function, version, flags, status), status)
+        look_up(Search { symbol, function, version, flags, status })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has;
+
+    #[test]
+    fn a_gpus_driver_has_what_its_headers_know() {
+        for (name, version, has_it) in [
+            ("cuTensorMapEncodeTiled", 12000, true),
+            ("cuMemAlloc", 12000, true),
+            ("cuMemAlloc", 2000, false),
+            ("cuNoSuchFunction", 12000, false),
+            ("cuMem", 12000, false),
+            ("", 12000, false),
+        ] {
+            assert_eq!(has(name, version, 0), has_it, "{name} {version}");
+        }
     }
 }
