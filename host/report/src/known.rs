@@ -300,18 +300,22 @@ mod tests {
             (agent, consumes),
         ];
         let own = [("/my.cu", "Iterator::operator[](int)"), (agent, consumes)];
-        let known = |rule, kind: &str, frames: &[(&str, &str)]| {
-            let (mut race, views) = race(1, rule, frames);
+        let known = |rule, kind: &str, by_cells, frames: &[(&str, &str)]| {
+            let (mut race, mut views) = race(1, rule, frames);
+            views[0].by_cells = by_cells;
             race.kind = kind.to_owned().try_into().unwrap();
             let mut races = [race];
             mark(&mut races, &[views]);
             is_shipped(&races[0])
         };
-        assert!(known(RuleId::ReleaseAcquire, "read-write", &inside));
-        assert!(known(RuleId::NarrowScope, "read-write", &inside));
-        assert!(!known(RuleId::ReleaseAcquire, "write-read", &inside));
-        assert!(!known(RuleId::InterBlock, "read-write", &inside));
-        assert!(!known(RuleId::ReleaseAcquire, "read-write", &own));
+        let (flag, none) = (RuleId::ReleaseAcquire, RuleId::InterBlock);
+        assert!(known(flag, "read-write", false, &inside));
+        assert!(known(RuleId::NarrowScope, "read-write", false, &inside));
+        assert!(known(none, "read-write", true, &inside));
+        assert!(!known(flag, "write-read", false, &inside));
+        assert!(!known(none, "read-write", false, &inside));
+        assert!(!known(none, "write-read", true, &inside));
+        assert!(!known(flag, "read-write", false, &own));
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn has(name: &str, version: c_int, flags: u64) -> bool {
         let rest = known.strip_prefix(name);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("_v"))
     };
-    FUNCTION_NAMES.iter().any(|known| named(known)) && find_symbol(name, version, flags) != too_old
+    FUNCTION_NAMES.iter().any(named) && find_symbol(name, version, flags) != too_old
 }
 
 /// Looks a function of the driver up. Without one that GPUs' drivers have, the program may go on with another kernel than
