@@ -399,10 +399,6 @@ impl<'a> Builder<'a> {
                 // No pattern is for all of it.
                 _ => None,
             },
-            by_cells: log_index
-                .launches
-                .get(&race.launch)
-                .is_some_and(|launch| launch.judge == log::Judge::Cells),
         }
     }
 

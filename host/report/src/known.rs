@@ -289,33 +289,27 @@ mod tests {
     }
 
     #[test]
-    fn selection_in_place_of_cub_is_known_where_a_flag_was_seen_and_the_read_came_first() {
+    fn selection_in_place_of_cub_is_known_where_a_later_block_stores_to_what_was_read() {
         let agent = "/usr/local/cuda/include/cccl/cub/agent/agent_select_if.cuh";
         let consumes = "int cub::detail::select::AgentSelectIf<policy, true>::ConsumeTile<true>()";
-        let inside = [
-            (
-                "/usr/local/cuda/include/cccl/cub/thread/thread_load.cuh",
-                "cub::ThreadLoad",
-            ),
-            (agent, consumes),
-        ];
+        let load = "/usr/local/cuda/include/cccl/cub/thread/thread_load.cuh";
+        let inside = [(load, "cub::ThreadLoad"), (agent, consumes)];
         let own = [("/my.cu", "Iterator::operator[](int)"), (agent, consumes)];
-        let known = |rule, kind: &str, by_cells, frames: &[(&str, &str)]| {
-            let (mut race, mut views) = race(1, rule, frames);
-            views[0].by_cells = by_cells;
+        let known = |kind: &str, blocks: [[u32; 3]; 2], frames: &[(&str, &str)]| {
+            let (mut race, views) = race(1, RuleId::ReleaseAcquire, frames);
             race.kind = kind.to_owned().try_into().unwrap();
+            for (access, block) in race.accesses.iter_mut().zip(blocks) {
+                access.block = Some(block);
+            }
             let mut races = [race];
             mark(&mut races, &[views]);
             is_shipped(&races[0])
         };
-        let (flag, none) = (RuleId::ReleaseAcquire, RuleId::InterBlock);
-        assert!(known(flag, "read-write", false, &inside));
-        assert!(known(RuleId::NarrowScope, "read-write", false, &inside));
-        assert!(known(none, "read-write", true, &inside));
-        assert!(!known(flag, "write-read", false, &inside));
-        assert!(!known(none, "read-write", false, &inside));
-        assert!(!known(none, "write-read", true, &inside));
-        assert!(!known(flag, "read-write", false, &own));
+        let (first, later) = ([5, 0, 0], [1, 1, 0]);
+        assert!(known("read-write", [first, later], &inside));
+        assert!(!known("read-write", [later, first], &inside));
+        assert!(!known("write-read", [first, later], &inside));
+        assert!(!known("read-write", [first, later], &own));
     }
 
     #[test]

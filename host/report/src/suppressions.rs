@@ -75,9 +75,8 @@ struct Keys {
     same_value: Option<bool>,
     /// Of a shipped entry: what both accesses must do, in the order of the run, as [`Race::kind`] says it.
     kind: Option<Kind>,
-    /// Of a shipped entry: whether the cells alone must have judged the launch, which do not see by what flags the second
-    /// thread knew of the first access.
-    by_cells: Option<bool>,
+    /// Of a shipped entry: whether the block of the second access must come behind that of the first one in the grid.
+    later_block: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -157,8 +156,6 @@ pub(crate) struct View {
     pub(crate) kernels: [Option<String>; 2],
     /// What made the memory, as [`crate::model::Allocation::api`].
     pub(crate) allocation: Option<String>,
-    /// The cells alone have judged the launch.
-    pub(crate) by_cells: bool,
 }
 
 impl View {
@@ -185,7 +182,7 @@ impl List {
         match all.entries.iter().find(|entry| entry.is_for_shipped()) {
             Some(entry) => Err(Wrong {
                 line: entry.line,
-                what: "`orders`, `instead`, `same_value`, `kind` and `by_cells` are for the shipped list; remove them"
+                what: "`orders`, `instead`, `same_value`, `kind` and `later_block` are for the shipped list; remove them"
                     .to_owned(),
             }),
             None => Ok(all),
@@ -381,7 +378,11 @@ impl Keys {
             && fits(&self.rule, race.rule.as_str())
             && self.same_value.is_none_or(|same| same == race.same_value)
             && self.kind.is_none_or(|kind| kind == race.kind)
-            && self.by_cells.is_none_or(|cells| cells == view.by_cells)
+            && self.later_block.is_none_or(|later| {
+                let place = |of: &Access| of.block.map(|[x, y, z]| [z, y, x]);
+                let [first, second] = race.accesses.each_ref().map(place);
+                later == (first < second)
+            })
             && self.kernel.as_ref().is_none_or(|pattern| {
                 let named = |name: &String| pattern.fits(name) || pattern.names(&demangle(name));
                 view.kernels().count() > 0 && view.kernels().all(named)
@@ -440,7 +441,7 @@ impl Entry {
     /// Whether it has keys that only the shipped list may have.
     fn is_for_shipped(&self) -> bool {
         let own = |keys: &Keys| {
-            keys.same_value.is_some() || keys.kind.is_some() || keys.by_cells.is_some()
+            keys.same_value.is_some() || keys.kind.is_some() || keys.later_block.is_some()
         };
         let own = matches!(&self.fits, Fits::Keys(keys) if own(keys));
         self.orders.is_some() || self.instead.is_some() || own
@@ -527,7 +528,6 @@ pub(crate) mod tests {
             accesses: [access(first), access(second)],
             kernels: [Some("_Z1kPi".to_owned()), None],
             allocation: Some("variable _ZN1a4tileE".to_owned()),
-            by_cells: false,
         }
     }
 
