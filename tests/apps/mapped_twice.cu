@@ -1,11 +1,11 @@
-// One piece of memory is mapped at two addresses. A stream fills it by the one and doubles it by the other, a second
-// stream sums it up by the other, and blocks turn their parts around: a thread writes by the one and another reads by the
-// other.
-// Racy: the second stream does not wait, and no barrier is between the threads.
+// The same memory is mapped at two addresses. The first stream fills the numbers at the first address and doubles them at
+// the second. The second stream adds them up at the second address. Then each block reverses its part: its threads write
+// at the first address and read at the second.
+// Racy: the second stream does not wait for the first, and no barrier is between write and read.
 //@[clean] expect: no-race
 //@[racy] expect: race
-//@[racy] unseen-in-fast: memory was mapped at two addresses from launch #1 (fill(int*)) on: races between accesses by one and by the other are not seen
-//@ not-as-on-gpu: cells take the two addresses of a byte for those of two
+//@[racy] unseen-in-fast: from launch #1 (fill(int*)) on, memory was mapped at two addresses: races between accesses by different addresses of one byte are not found
+//@ not-as-on-gpu: cells take the two addresses of one byte for two bytes
 //@ nvcc: -cudart shared -arch=sm_90 -lcuda
 //@[clean] verify: unknown
 //@[racy] verify: race
@@ -50,7 +50,7 @@ __global__ void turn(int *data, const int *same, int *out) {
         }                                                           \
     } while (0)
 
-// Maps memory at an address of its own.
+// Maps memory at a new address.
 static int *map(CUmemGenericAllocationHandle handle, size_t bytes, CUmemLocation location) {
     CUdeviceptr at;
     CUmemAccessDesc access = {location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};

@@ -310,7 +310,7 @@ fn is_early(cause: &Cause, race: &log::Race) -> bool {
 
 /// What makes an order of it.
 fn completion(cause: &Cause, race: &log::Race) -> String {
-    // The flag of two threads of one block may be one between blocks as well.
+    // Two threads of one block may race on data that a flag also hands to other blocks.
     let of_device = race.flag.as_ref().is_some_and(|word| word.is_of_device);
     let fence = match race.level {
         Level::Cta | Level::Warp if !of_device => "__threadfence_block()",

@@ -160,7 +160,7 @@ impl LogIndex<'_> {
         }
     }
 
-    /// Whether a site is strong at device scope or a wider one, as its code says. That of volatile accesses says nothing.
+    /// Whether an instruction names device scope or a wider one. Volatile accesses name none.
     fn is_of_device(&self, id: u32) -> bool {
         let site = self.sites.get(&id).map(|(site, _)| site);
         site.is_some_and(|site| {

@@ -71,19 +71,19 @@ pub(crate) fn distinguish(races: &mut [Race]) {
     }
 }
 
-/// What is known of what the writes of pairs have written. Of several pairs in one entry the latter counts.
+/// How the values of two writes compare. An entry of several pairs has the greatest of theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Written {
     /// Always the same bytes.
     Same,
-    /// Maybe the same bytes.
+    /// Not known.
     Unknown,
-    /// Not the same bytes, or a side is no write.
+    /// Different bytes, or an access is no write.
     Different,
 }
 
 impl Written {
-    /// By a pair of sites.
+    /// For a race of a log.
     pub(crate) fn of(race: &log::Race, sites: [&log::Site; 2]) -> Self {
         match race.same_value {
             true => Self::Same,
@@ -92,7 +92,7 @@ impl Written {
         }
     }
 
-    /// As an entry says so far.
+    /// For an entry as it is so far.
     pub(crate) fn so_far(entry: &Race) -> Self {
         match entry.same_value {
             true => Self::Same,

@@ -558,8 +558,7 @@ pub enum Apart {
     Devices,
     /// They are nodes of one graph.
     Nodes,
-    /// The later one is a programmatic dependent launch, and its access comes before it has waited for the launch ahead
-    /// of it.
+    /// The later one is a programmatic dependent launch. It makes its access before it waits for the launch ahead of it.
     Early,
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
     }
 }
 
-/// What orders the two.
+/// The help: what orders the two operations.
 fn order(race: &log::Race, accesses: &[Access; 2]) -> String {
     match race.apart {
         Apart::Early => "call `cudaGridDependencySynchronize()` (`griddepcontrol.wait`) in the second kernel before the access: until then a programmatic dependent launch may run beside the launch ahead of it".to_owned(),
@@ -66,7 +66,7 @@ fn order(race: &log::Race, accesses: &[Access; 2]) -> String {
     }
 }
 
-/// The same for work of different streams.
+/// The help for operations of different streams.
 fn between_streams(race: &log::Race, accesses: &[Access; 2]) -> String {
     let streams = race.work.iter().map(|work| work.stream.as_str());
     let streams: Vec<&str> = streams.collect();
@@ -82,7 +82,7 @@ fn between_streams(race: &log::Race, accesses: &[Access; 2]) -> String {
         [first, second] if first != second => format!(
             "record an event in {first} after the first operation (`cudaEventRecord`) and let {second} wait for it before the second operation (`cudaStreamWaitEvent`){one_stream}"
         ),
-        // Default streams, of two devices or of two threads of the host.
+        // Both are default streams, of two devices or of two host threads.
         _ => "record an event after the first operation in its stream (`cudaEventRecord`) and let the stream of the second operation wait for it before that (`cudaStreamWaitEvent`)".to_owned(),
     };
     let calls = accesses.iter().any(Access::is_call);

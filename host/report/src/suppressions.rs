@@ -73,9 +73,9 @@ struct Keys {
     instead: Option<String>,
     /// Of a shipped entry: whether both accesses must have stored the same value whenever they raced.
     same_value: Option<bool>,
-    /// Of a shipped entry: what both accesses must do, in the order of the run, as [`Race::kind`] says it.
+    /// Only in the shipped list: the kind of race ([`Race::kind`]).
     kind: Option<Kind>,
-    /// Of a shipped entry: whether the block of the second access must come behind that of the first one in the grid.
+    /// Only in the shipped list: whether the second access is made by a later block of the grid than the first.
     later_block: Option<bool>,
 }
 

@@ -1,5 +1,4 @@
-//! Memory that is mapped at several addresses (`cuMemMap`): which of them stands for a byte, and an observer that is told of
-//! no other.
+//! Memory that is mapped at several addresses (`cuMemMap`). Each byte is known by the address that was mapped first.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +17,9 @@ pub struct Mapping {
     pub base: u64,
     /// How many bytes are mapped.
     pub bytes: u64,
-    /// Which memory; the same for mappings of the same.
+    /// The number of the memory. Mappings of one memory share bytes where their offsets overlap.
     pub memory: u64,
-    /// Where in that memory the first byte is.
+    /// The offset of the first byte in that memory.
     pub offset: u64,
 }
 
@@ -34,7 +33,7 @@ impl Mapping {
     }
 }
 
-/// What is mapped where.
+/// The mappings that the program has made.
 #[derive(Clone, Debug, Default)]
 pub struct Aliases {
     mappings: BTreeMap<u64, Mapping>,
@@ -45,7 +44,7 @@ pub struct Aliases {
 }
 
 impl Aliases {
-    /// Whether there are bytes with several addresses.
+    /// Whether some bytes have several addresses.
     pub(crate) fn exist(&self) -> bool {
         self.pairs > 0
     }
@@ -58,7 +57,7 @@ impl Aliases {
         self.mappings.insert(mapping.base, mapping);
     }
 
-    /// Nothing is mapped in a range any more.
+    /// Removes the mappings that begin in a range.
     pub(crate) fn unmap(&mut self, base: u64, bytes: u64) {
         let end = base.saturating_add(bytes);
         while let Some((&at, _)) = self.mappings.range(base..end).next() {
@@ -79,7 +78,7 @@ impl Aliases {
         self.pairs -= self.sharing(&gone);
     }
 
-    /// What is mapped at an address.
+    /// The mapping at an address.
     pub(crate) fn at(&self, address: u64) -> Option<&Mapping> {
         let (base, of) = self.mappings.range(..=address).next_back()?;
         (address - base < of.bytes).then_some(of)
@@ -90,12 +89,12 @@ impl Aliases {
         bases.filter_map(|base| self.mappings.get(base))
     }
 
-    /// How many of the mappings share bytes with one.
+    /// The number of mappings that share bytes with one.
     fn sharing(&self, one: &Mapping) -> usize {
         self.of(one.memory).filter(|of| of.shares(one)).count()
     }
 
-    /// The address at which the byte at an address was mapped first, of those at which it is mapped.
+    /// Of the addresses that the byte at an address has, the one that was mapped first.
     fn first(&self, address: u64) -> u64 {
         let Some(here) = self.at(address) else {
             return address;
@@ -105,7 +104,7 @@ impl Aliases {
         first.map_or(address, |of| of.base + (offset - of.offset))
     }
 
-    /// What a call on the host touches, at the first addresses.
+    /// The ranges that a call on the host accesses, by their first addresses.
     pub fn touched(
         &self,
         ranges: impl IntoIterator<Item = (u64, u64, Call)>,
@@ -123,11 +122,11 @@ impl Aliases {
     }
 }
 
-/// Tells an observer of the first addresses only.
+/// Passes the events of a launch to an observer, with the first address of each byte.
 pub struct AtFirst<'a> {
-    /// What is mapped where.
+    /// The mappings.
     pub aliases: &'a Aliases,
-    /// Who is told.
+    /// The observer.
     pub observer: &'a mut dyn Observer,
 }
 
@@ -149,7 +148,7 @@ impl AtFirst<'_> {
     }
 }
 
-macro_rules! told_as_they_are {
+macro_rules! forward {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => { $(
         fn $name(&mut self, $($argument: $type),*) {
             self.observer.$name($($argument),*);
@@ -210,27 +209,7 @@ impl Observer for AtFirst<'_> {
         self.observer.copy(who, from, to, mbarrier);
     }
 
-    told_as_they_are! {
-        accessed(read: &dyn Fn(Space, u64) -> Option<u32>);
-        arrive(who: Executing, id: u32, waits: bool);
-        complete(cta: u64, id: u32);
-        warp_barrier(who: Executing);
-        fence(who: Executing);
-        copies(who: Executing);
-        dependency(who: Executing);
-        mbarrier(who: Executing, address: u64, over: bool);
-        mbarrier_complete(who: Executing, address: u64);
-        cluster_arrive(who: Executing, phase: u64);
-        cluster_wait(who: Executing, phase: u64);
-        allocated(address: u64, bytes: u64);
-        released(address: u64, bytes: u64);
-        requested(who: Executing, number: usize);
-        misuse(who: Executing, misuse: Misuse, offset: u32);
-        depends(who: Executing, decides: Decides, on: Sources, from: u32);
-        ends(on: &dyn Fn(u64) -> Sources);
-        jump(who: Executing);
-        exit(who: Executing);
-    }
+    events::events_without_addresses!(forward);
 }
 
 #[cfg(test)]

@@ -83,10 +83,10 @@ pub struct Checker {
     /// Sites of the races so far.
     races: HashSet<[u32; 2]>,
     allocations: Allocations,
-    /// Memory that is mapped, perhaps at several addresses.
+    /// Memory that the program has mapped.
     aliases: Arc<Aliases>,
     /// The report says that memory with several addresses is not checked.
-    told_aliases: bool,
+    reported_aliases: bool,
     /// By the memory that they lie in.
     shadows: BTreeMap<u64, ShadowMemory>,
     started: bool,
@@ -125,7 +125,7 @@ impl Checker {
             races: HashSet::new(),
             allocations: Allocations::default(),
             aliases: Arc::default(),
-            told_aliases: false,
+            reported_aliases: false,
             shadows: BTreeMap::new(),
             started: false,
             streams: Streams::new(options.listens() && options.prove == Prove::Off),
@@ -543,22 +543,22 @@ impl Checker {
         self.streams.forget(base, bytes);
     }
 
-    /// Tells that memory was mapped at an address.
+    /// The program has mapped memory.
     pub fn mapped(&mut self, mapping: Mapping) {
         Arc::make_mut(&mut self.aliases).map(mapping);
     }
 
-    /// Tells that nothing is mapped in a range any more.
+    /// The program has unmapped a range.
     pub fn unmapped(&mut self, base: u64, bytes: u64) {
         Arc::make_mut(&mut self.aliases).unmap(base, bytes);
     }
 
-    /// Which memory is mapped at an address, if any.
+    /// The number of the memory at an address that the program has mapped.
     pub fn mapped_at(&self, address: u64) -> Option<u64> {
         self.aliases.at(address).map(|of| of.memory)
     }
 
-    /// What is mapped where, if there is memory with several addresses.
+    /// The mappings, if some memory has several addresses.
     pub fn aliases(&self) -> Option<Arc<Aliases>> {
         self.aliases.exist().then(|| Arc::clone(&self.aliases))
     }

@@ -101,7 +101,7 @@ impl FootprintRecorder {
         }
     }
 
-    /// A lane copies bytes, or reduces elements into the target as `reduces` says.
+    /// A lane copies bytes. With `reduces` it reduces elements into the target, as that access.
     pub(crate) fn copy(
         &mut self,
         who: Executing,

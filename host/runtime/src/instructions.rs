@@ -67,7 +67,7 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
-    /// What a copy does to each element of its target, if it reduces.
+    /// The reduction that a copy makes on each element of its target, if it makes one.
     pub(crate) fn reduces(&self) -> Option<Access> {
         self.access.filter(|access| access.bytes > 0)
     }
@@ -274,8 +274,8 @@ fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {
     })
 }
 
-/// The access of an instruction that is one scalar or vector per lane. Of a texture fetch, a surface and a matrix the
-/// bytes are not known before it is made, and given as 0.
+/// The access of an instruction that is one scalar or vector per lane. For a texture fetch, a surface and a matrix it
+/// has 0 bytes: their number is known when the access is made.
 fn access(op: &MemoryOp, site: u32) -> Option<Access> {
     if op.kind == MemoryKind::Texture {
         return Some(Access {
@@ -293,7 +293,7 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         MemoryKind::Reduction => Kind::Reduction,
         MemoryKind::MatrixLoad | MemoryKind::SurfaceLoad => Kind::Load,
         MemoryKind::MatrixStore | MemoryKind::SurfaceStore => Kind::Store,
-        // `cp.reduce.async.bulk` and `red.async`, which are told as copies.
+        // `cp.reduce.async.bulk` and `red.async`. Observers get them as copies.
         MemoryKind::BulkCopy | MemoryKind::AsyncStore if op.op.is_some() => Kind::Reduction,
         _ => return None,
     };

@@ -37,7 +37,7 @@ pub struct Frame {
     pub function: Option<SmolStr>,
 }
 
-/// The number of an architecture: 90 of `sm_90a`.
+/// The number in the name of an architecture: 90 for `sm_90a`.
 pub fn architecture(name: &str) -> Option<u32> {
     let number = name.strip_prefix("sm_")?;
     number.trim_end_matches(char::is_alphabetic).parse().ok()
@@ -52,7 +52,7 @@ impl Module {
         })
     }
 
-    /// The number of the architecture that it is for.
+    /// The number of the module's target architecture.
     pub fn architecture(&self) -> Option<u32> {
         self.target.iter().find_map(|name| architecture(name))
     }
@@ -118,8 +118,8 @@ impl Module {
     /// Where the code under the `.loc` at statement `loc_index` comes from: the innermost inlined
     /// function first, the function the body belongs to last. Empty if that is not a `.loc`.
     ///
-    /// Compilers write line 0 where they have merged code of several lines. The nearest `.loc` with a line before that stands
-    /// for it; if there is none, the source is not known, and there are no frames.
+    /// Compilers write line 0 for code that they have merged from several lines. Then the frames are those of the nearest
+    /// earlier `.loc` that has a line, or none.
     pub fn inline_frames(&self, body: &Body, loc_index: u32) -> Vec<Frame> {
         let mut frames = Vec::new();
         let mut next = body.loc_with_line(loc_index);

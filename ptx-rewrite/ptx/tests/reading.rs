@@ -171,7 +171,7 @@ fn source_positions_and_inlining() {
         frames_of(3),
         ["two.cu:8:9 bar", "two.cu:5:7 _Z3fooi", "one.cu:12:5 "]
     );
-    // Line 0 says that the compiler has merged lines: the nearest line before that stands for them.
+    // For line 0 the frames are those of the nearest earlier line.
     assert_eq!(frames_of(4), frames_of(3));
 
     let at = |needle: &str| module.line_column(module.text.find(needle).unwrap() as u32);

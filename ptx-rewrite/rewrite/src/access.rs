@@ -399,7 +399,7 @@ impl Check {
     ) {
         let site = self.target.site(id);
         if let Some(outlined) = outlined {
-            // One function serves all accesses, so it does not ask which races one of them is known to have.
+            // One function serves many accesses, so it skips none for its known races.
             self.target.bit = None;
             return text.push_str(&outlined.call(self, &site));
         }
@@ -622,7 +622,7 @@ pub(crate) fn address(
             // A narrow register is extended with zeros, as the access itself does.
             let narrow = matches!(names.meaning(at, name), Meaning::Register(4));
             if narrow && *offset != 0 && matches!(place, Place::Shared | Place::Cluster) {
-                // Addresses of shared memory wrap around at 32 bits: nvcc adds a constant to the negative of an index.
+                // Addresses of shared memory wrap around at 32 bits: nvcc computes some as a negative number plus an offset.
                 line(
                     text,
                     format_args!(

@@ -347,19 +347,19 @@ fn calls_through_pointer(graph: &CallGraph<'_>, name: &str) -> bool {
     calls.is_some_and(|calls| !calls.indirect.is_empty())
 }
 
-/// What keeps a journal, and what stands against one.
+/// The functions that keep journals, and those that should but cannot.
 #[derive(Default)]
 struct Journals {
-    /// The functions that keep one: those of kernels whose order the cells do not follow, and of kernels that share
+    /// The functions that keep a journal: those of kernels whose order the cells do not follow, and of kernels that share
     /// functions with these.
     kept: BTreeSet<String>,
-    /// Of the others of these, why.
+    /// The functions that should and cannot, with the reason.
     refused: BTreeMap<String, String>,
 }
 
 impl Journals {
-    /// A group of connected functions keeps a journal unless one of them does what no journal records, or can reach a
-    /// function that may run without a journal's state.
+    /// A group of connected functions keeps a journal, unless one of them has an operation that no journal records, or can
+    /// reach a function that may run without a journal's state.
     fn of(
         graph: &CallGraph<'_>,
         facts: &BTreeMap<&str, Facts>,

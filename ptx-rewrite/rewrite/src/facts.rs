@@ -66,7 +66,7 @@ pub(crate) struct Facts {
     pub not_understood: BTreeMap<String, UnsupportedOperation>,
     /// Asynchronous copies and stores, which cells judge as if they were made at once.
     pub copies: BTreeMap<String, UnsupportedOperation>,
-    /// What it does first that no journal records.
+    /// Its first operation that no journal records.
     pub beyond_journal: Option<String>,
 }
 

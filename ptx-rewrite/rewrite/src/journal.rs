@@ -447,8 +447,8 @@ fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<
     }
 }
 
-/// True when an instruction orders threads of the launch and the journal does not tell it.
-/// `griddepcontrol` orders whole launches.
+/// True when an instruction orders threads of the launch and the journal does not record it. `griddepcontrol` orders
+/// launches, not threads of one launch.
 pub(crate) fn is_beyond(instruction: &Instruction) -> bool {
     let sync = isa::sync(instruction);
     let told = match sync {

@@ -14,7 +14,7 @@ use crate::prologue::Prologue;
 /// Granules that the pasted checks of one function look at, at most.
 pub const MOST_PASTED: u32 = 64;
 
-/// The register that has the site in a function.
+/// The register of a check function that holds the site.
 const SITE: &str = "%crc_site";
 
 /// The functions of a module that have checks.
@@ -46,7 +46,7 @@ fn name(number: usize) -> String {
     format!("check_{number}")
 }
 
-/// What a check takes besides the launch.
+/// The parameters of a check function besides the launch.
 fn arguments<'a>(check: &Check, site: &'a str) -> Vec<Value<'a>> {
     let mut all = vec![ME, ("b64", "%crc_address"), ("b32", site)];
     if check.target.shared {

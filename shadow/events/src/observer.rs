@@ -235,6 +235,35 @@ pub trait Observer {
     }
 }
 
+/// Calls a macro with the signatures of all events of [`Observer`] that have no address in memory of the host program, for
+/// observers that forward them.
+#[macro_export]
+macro_rules! events_without_addresses {
+    ($forward:ident) => {
+        $forward! {
+            accessed(read: &dyn Fn(Space, u64) -> Option<u32>);
+            arrive(who: Executing, id: u32, waits: bool);
+            complete(cta: u64, id: u32);
+            warp_barrier(who: Executing);
+            fence(who: Executing);
+            copies(who: Executing);
+            dependency(who: Executing);
+            mbarrier(who: Executing, address: u64, over: bool);
+            mbarrier_complete(who: Executing, address: u64);
+            cluster_arrive(who: Executing, phase: u64);
+            cluster_wait(who: Executing, phase: u64);
+            allocated(address: u64, bytes: u64);
+            released(address: u64, bytes: u64);
+            requested(who: Executing, number: usize);
+            misuse(who: Executing, misuse: Misuse, offset: u32);
+            depends(who: Executing, decides: Decides, on: Sources, from: u32);
+            ends(on: &dyn Fn(u64) -> Sources);
+            jump(who: Executing);
+            exit(who: Executing);
+        }
+    };
+}
+
 macro_rules! both {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => { $(
         fn $name(&mut self, $($argument: $type),*) {
@@ -259,27 +288,9 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         exchanged(who: Executing, space: Space, addresses: &[u64; 32], exchange: Exchange<'_>);
         updated(who: Executing, space: Space, addresses: &[u64; 32], updated: Updated<'_>);
         changes(who: Executing, lane: u32, space: Space, address: u64, before: u32);
-        accessed(read: &dyn Fn(Space, u64) -> Option<u32>);
-        arrive(who: Executing, id: u32, waits: bool);
-        complete(cta: u64, id: u32);
-        warp_barrier(who: Executing);
-        fence(who: Executing);
-        copies(who: Executing);
-        dependency(who: Executing);
         copy(who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>);
-        mbarrier(who: Executing, address: u64, over: bool);
-        mbarrier_complete(who: Executing, address: u64);
-        cluster_arrive(who: Executing, phase: u64);
-        cluster_wait(who: Executing, phase: u64);
-        allocated(address: u64, bytes: u64);
-        released(address: u64, bytes: u64);
-        requested(who: Executing, number: usize);
-        misuse(who: Executing, misuse: Misuse, offset: u32);
-        depends(who: Executing, decides: Decides, on: Sources, from: u32);
-        ends(on: &dyn Fn(u64) -> Sources);
-        jump(who: Executing);
-        exit(who: Executing);
     }
+    events_without_addresses!(both);
 }
 
 /// Observes nothing.

@@ -34,14 +34,14 @@ pub(crate) struct StrongStore {
     /// Of the other lanes of the warp, and of the other threads.
     warp: Time,
     cta: Time,
-    /// How many strong stores to the place there were before.
+    /// The number of earlier strong stores to the place.
     number: u32,
 }
 
 /// The last strong store of a thread to a place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnStore {
-    /// The thread's own time.
+    /// The thread's own time at the store.
     time: Time,
     /// As in [`StrongStore`].
     number: u32,
@@ -138,16 +138,16 @@ impl Engine {
         }
     }
 
-    /// The strong store that a thread has read last, if nothing has been stored there since.
+    /// The strong store that a thread has read last, if it is still the last store to the place.
     fn heard_store(&self, heard: &Heard) -> Option<&StrongStore> {
         let store = self.strong_stores.get(&heard.key)?;
         let Epoch { thread, time } = store.writer;
         (thread == heard.writer.thread && time == heard.writer.time).then_some(store)
     }
 
-    /// The thread of an access has made a strong store to the same place itself, at or before one by another thread, and
-    /// neither a fence nor a barrier stands between the access and its own store, which is no release either: other threads
-    /// have handed the flag on.
+    /// Whether the thread of an access has itself stored to the flag without a release: its strong store there is no release,
+    /// no fence or barrier is between the access and that store, and it is `store` or an earlier one. Other threads may have
+    /// handed the flag on since.
     fn stored_without_release(&self, access: Epoch, key: u64, store: &StrongStore) -> bool {
         let own = self.own_stores.get(&(access.thread, key));
         own.is_some_and(|own| {

@@ -63,7 +63,7 @@ struct Copy {
     words: [Option<RangeInclusive<u64>>; 2],
     /// Who makes it and when, if it ends with an asynchronous barrier too.
     maker: Option<Epoch>,
-    /// Who reduces into the target and when, if it does.
+    /// The stand-in that reduces into the target, and when, if the copy reduces.
     reducer: Option<Epoch>,
 }
 
@@ -88,20 +88,26 @@ struct Groups {
 /// The first CTA that the launch does not have.
 pub(crate) const MAKERS: u64 = 1 << 47;
 
-/// Who makes the copies that end with asynchronous barriers: for each barrier, and each CTA that
-/// issues such copies, a CTA that the launch does not have, with threads for those that issue them;
-/// another one for those that end with groups too.
+/// What a stand-in does for the threads of a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Role {
+    /// It makes the copies that end with the asynchronous barrier of that key; those with `groups` end with groups too.
+    Copies { barrier: u64, groups: bool },
+    /// It makes the reductions that end with groups.
+    Reductions,
+    /// It makes memory asynchronous barriers.
+    Inits,
+    /// It stands for what has come before the issue of copies that have arrived.
+    Issues,
+}
+
+/// Stand-ins: CTAs that the launch does not have, with a thread for each thread that they stand for. Other threads can be
+/// ordered behind what a stand-in does without being ordered behind the thread itself.
 #[derive(Clone, Debug, Default)]
 struct Makers {
-    /// By key of the barrier, by the CTA, and by whether there are groups.
-    numbers: HashMap<(u64, u64, bool), u64>,
-    /// Of those who make asynchronous barriers, by the CTA.
-    inits: HashMap<u64, u64>,
-    /// Of those who make reductions that end with groups, by the CTA.
-    reductions: HashMap<u64, u64>,
-    /// Of those who stand for others in what has come before the issue of copies, by the CTA.
-    issues: HashMap<u64, u64>,
-    /// Whose copies they are, by number.
+    /// By role and CTA.
+    numbers: HashMap<(Role, u64), u64>,
+    /// For which CTA, by number.
     ctas: Vec<u64>,
 }
 
@@ -124,58 +130,38 @@ impl Id {
 }
 
 impl Makers {
-    fn of(&mut self, me: Thread, barrier: Place, groups: bool) -> Thread {
-        let key = (barrier.key(), me.cta, groups);
-        let ctas = &mut self.ctas;
-        let number = self.numbers.entry(key).or_insert_with(|| add(ctas, me));
-        let cta = MAKERS + *number;
+    /// The stand-in of a thread.
+    fn of(&mut self, me: Thread, role: Role) -> Thread {
+        let Self { numbers, ctas } = self;
+        let number = *numbers.entry((role, me.cta)).or_insert_with(|| {
+            ctas.push(me.cta);
+            ctas.len() as u64 - 1
+        });
+        let cta = MAKERS + number;
         Thread { cta, ..me }
     }
 }
 
-/// The number of one more, who does something for a thread's CTA.
-fn add(ctas: &mut Vec<u64>, me: Thread) -> u64 {
-    ctas.push(me.cta);
-    ctas.len() as u64 - 1
-}
-
 impl Copies {
-    /// Who it is, and when, that makes memory an asynchronous barrier for a thread: somebody else, so
-    /// that others can know of that alone.
+    /// The stand-in that makes memory an asynchronous barrier for a thread, and when.
     pub(crate) fn init(&mut self, me: Thread) -> Epoch {
         self.count += 1;
         self.last = None;
-        let Makers { inits, ctas, .. } = &mut self.makers;
-        let number = inits.entry(me.cta).or_insert_with(|| add(ctas, me));
-        let cta = MAKERS + *number;
         Epoch {
-            thread: Thread { cta, ..me },
+            thread: self.makers.of(me, Role::Inits),
             time: self.count,
         }
     }
 
-    /// Who makes a thread's reductions that end with groups.
-    fn reducer(&mut self, me: Thread) -> Thread {
-        let Makers {
-            reductions, ctas, ..
-        } = &mut self.makers;
-        let number = reductions.entry(me.cta).or_insert_with(|| add(ctas, me));
-        let cta = MAKERS + *number;
-        Thread { cta, ..me }
-    }
-
-    /// Who stands for a thread, or for one that ends phases, in what has come before copies were issued that have
-    /// arrived. That is no order of accesses.
+    /// The stand-in of a thread, or of one that ends phases, for what has come before copies were issued that have arrived.
+    /// That is no order of accesses.
     fn issues(&mut self, me: Thread) -> Thread {
-        let Makers { issues, ctas, .. } = &mut self.makers;
-        let number = issues.entry(me.cta).or_insert_with(|| add(ctas, me));
-        let cta = MAKERS + *number;
-        Thread { cta, ..me }
+        self.makers.of(me, Role::Issues)
     }
 
-    /// The same, if there is somebody.
+    /// The same, if there is one.
     pub(crate) fn issued(&self, me: Thread) -> Option<Thread> {
-        let number = self.makers.issues.get(&me.cta)?;
+        let number = self.makers.numbers.get(&(Role::Issues, me.cta))?;
         let cta = MAKERS + number;
         Some(Thread { cta, ..me })
     }
@@ -217,7 +203,8 @@ impl Copies {
 
     /// Some asynchronous barriers are gone.
     pub(crate) fn forget_mbarriers(&mut self, gone: impl Fn(u64) -> bool) {
-        self.makers.numbers.retain(|&(at, ..), _| !gone(at));
+        let of_gone = |role| matches!(role, Role::Copies { barrier, .. } if gone(barrier));
+        self.makers.numbers.retain(|&(role, _), _| !of_gone(role));
     }
 
     /// The thread of the launch that has issued what `by` has made; `by` itself if that is one.
@@ -254,7 +241,13 @@ impl Engine {
         let maker = match ends {
             Completion::Group => None,
             Completion::Mbarrier(at) => Some(Epoch {
-                thread: self.copies.makers.of(me, at, false),
+                thread: self.copies.makers.of(
+                    me,
+                    Role::Copies {
+                        barrier: at.key(),
+                        groups: false,
+                    },
+                ),
                 time: number,
             }),
         };
@@ -270,7 +263,7 @@ impl Engine {
             self.check(me, &access, maker, at.key(), &mut found);
         }
         let reducer = (issue.reduces.is_some() && maker.is_none()).then(|| Epoch {
-            thread: self.copies.reducer(me),
+            thread: self.copies.makers.of(me, Role::Reductions),
             time: number,
         });
         let mut words = [None, None];
@@ -398,7 +391,13 @@ impl Engine {
             *count += 1;
             *last = None;
             let maker = Epoch {
-                thread: makers.of(me, at, true),
+                thread: makers.of(
+                    me,
+                    Role::Copies {
+                        barrier: at.key(),
+                        groups: true,
+                    },
+                ),
                 time: *count,
             };
             for copy in closed.iter_mut().flatten().chain(open) {

@@ -249,8 +249,8 @@ pub struct Race {
     pub made: Made,
     /// The earlier access is one of many to the word.
     pub of_many: bool,
-    /// The later access is a bulk copy that reads what the earlier one has written: besides an order they need a fence
-    /// between the proxies.
+    /// The later access is a bulk copy that reads what the earlier one has written. The two need a proxy fence besides an
+    /// order.
     pub proxies: bool,
     /// Where it stands in the observation order, if it is a strong write.
     pub(crate) order: Observed,
@@ -295,7 +295,7 @@ pub struct Engine {
     releases: Releases,
     /// Strong stores, by the keys of their places.
     strong_stores: HashMap<u64, cause::StrongStore>,
-    /// The same by thread too.
+    /// The last strong store of each thread to a place.
     own_stores: HashMap<(Thread, u64), cause::OwnStore>,
     /// What the `fence.sc`s of gpu scope or wider have published, and those of clusters and CTAs.
     sc_gpu: Sparse,

@@ -99,8 +99,8 @@ impl FenceOrder {
     }
 
     /// True when nothing but the order of `fence.sc`s and counting has ordered the sides of a race that `main` has
-    /// found just now, before the later one has come to be known here. Else leaves those lanes of the earlier side that
-    /// nothing has ordered, or that a fence between the proxies lacks.
+    /// found just now, before the later one has come to be known here. Else leaves the lanes of the earlier side that
+    /// nothing has ordered, or that lack a proxy fence.
     pub fn orders(&mut self, main: &mut Engine, race: &mut Race) -> bool {
         let (me, warp) = (race.later.thread, race.by);
         let them = warp.lane(race.earlier.thread.lane);
@@ -118,7 +118,7 @@ impl FenceOrder {
                 && clocks.unordered(me, warp, 1 << them.lane, race.time) == 0;
         }
         let unordered = clocks.unordered(me, warp, race.lanes, race.time);
-        // An order alone does not make a bulk copy read what was written.
+        // A bulk copy reads what was written only behind a proxy fence.
         let lacks =
             |lane: &u32| clocks.lacks_proxy_fence(me, race.place, warp.lane(*lane), race.time);
         let unfenced = match race.proxies {

@@ -1,5 +1,5 @@
-// The program asks for a function of the driver that the simulated device lacks, and goes on with another kernel without it.
-// A function that no driver has is none of that.
+// The program asks for a function of the driver that the simulated device lacks, and launches another kernel because of
+// that. Asking for a function that no driver has does not count.
 //@ variants: clean
 //@ expect: no-race
 //@ exit: 75

@@ -343,7 +343,7 @@ fn one(case: &Case, text: &Parsed, ready: &Ready, oracle: Oracle) -> Result<()> 
         again(audited, ready)?;
     }
     // Neither must where the checks stand. Happens-before runs the program's own text: without proofs, it would execute
-    // and judge what it does to audit them, and compare less. `as-gpu` has few schedules, so all cases are judged again there.
+    // and judge what it does to audit them, and compare less. `as-gpu` runs few schedules, so there is time for all cases.
     if oracle.is_lenient() && (judged.proved || oracle.checks.as_gpu) {
         let called = Checks {
             prove: Prove::Off,

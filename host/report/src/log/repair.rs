@@ -40,8 +40,7 @@ pub struct Repair {
     /// copy, but not for it, because its group is not committed, the line of that wait.
     #[serde(default)]
     pub waits: Vec<u32>,
-    /// If an access is such a copy, and no group that is committed holds it: the arrival at an mbarrier that it is part of
-    /// (`cp.async.mbarrier.arrive`).
+    /// For an asynchronous copy that is in no committed group: its arrival at an mbarrier (`cp.async.mbarrier.arrive`).
     #[serde(default)]
     pub completes: Option<Place>,
     /// There is a path without a barrier of the block from the later access to the earlier one, and none from the earlier
@@ -195,8 +194,7 @@ pub struct Word {
     /// Where these stand, for people: known where logs are merged.
     #[serde(skip)]
     pub places: [Option<String>; 2],
-    /// It hands data over to other blocks too: an atomic of it, or an acquire or release, has device scope or a wider one.
-    /// Known where logs are merged.
+    /// An atomic, acquire or release of the flag has device scope or a wider one. Known when logs are merged.
     #[serde(skip)]
     pub is_of_device: bool,
 }

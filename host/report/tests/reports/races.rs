@@ -487,7 +487,7 @@ fn writes_of_the_same_value_are_a_warning_with_both_values() {
 #[test]
 fn writes_of_which_one_is_unknown_are_unknown() {
     let (_folder, sources) = sources();
-    // The compiler has made two pairs of instructions of one pair of lines; of one the values are not known.
+    // Two pairs of instructions have the same two lines. The values of one pair are not known.
     let unknown = || {
         let Event::Race(mut race) = stores(1, false, [0, 0]) else {
             unreachable!()

@@ -262,7 +262,7 @@ impl Checker {
         match self.arm(device, invocation, kept, &mut pending) {
             Ok(()) => {
                 pending.launch.checked = true;
-                self.tell_aliases(&pending);
+                self.report_aliases(&pending);
             }
             Err(Refused::Busy) => return Err(Busy),
             Err(Refused::Cannot(why)) => {
@@ -419,7 +419,7 @@ impl Checker {
     fn prove(&self, invocation: Invocation<'_>) -> Option<(Arc<Proved>, Duration)> {
         let module = self.modules.get(&invocation.key.0)?;
         let code = &module.code;
-        // Proofs take different addresses for different bytes.
+        // A proof assumes that different addresses are different bytes.
         let proofs = code.proofs().filter(|_| !self.aliases.exist())?;
         let known = module.known.get(invocation.kernel);
         let known = known.unwrap_or(const { &Raced::new() });
@@ -519,17 +519,16 @@ impl Checker {
         }
     }
 
-    /// Says that cells and journals take the addresses of one byte for different bytes, in the first launch in which a byte
-    /// has several.
-    fn tell_aliases(&mut self, pending: &PendingLaunch) {
+    /// Reports the first launch in which a byte has several addresses. Cells and journals take these for different bytes.
+    fn report_aliases(&mut self, pending: &PendingLaunch) {
         let launch = &pending.launch;
-        if self.told_aliases || self.listens() || !self.aliases.exist() {
+        if self.reported_aliases || self.listens() || !self.aliases.exist() {
             return;
         }
-        self.told_aliases = true;
+        self.reported_aliases = true;
         let (number, kernel) = (launch.launch, report::names::demangle(&launch.kernel));
         self.missed(format!(
-            "memory was mapped at two addresses from launch #{number} ({kernel}) on: races between accesses by one and by the other are not seen"
+            "from launch #{number} ({kernel}) on, memory was mapped at two addresses: races between accesses by different addresses of one byte are not found"
         ));
     }
 

@@ -166,7 +166,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// The arrival at an mbarrier that an asynchronous copy is part of, if no group behind it is committed.
+    /// The arrival at an mbarrier behind an asynchronous copy, if no commit of a group is behind it.
     pub(super) fn completes(&self, copy: usize) -> Option<Place> {
         let Some(Order::Wait { bulk: false }) = self.awaited(copy) else {
             return None;
@@ -175,8 +175,8 @@ impl<'a> Flow<'a> {
             let mut all = self.body.instructions().filter(|(_, of)| {
                 of.opcode == "cp" && !of.has("bulk") && what.iter().all(|what| of.has(what))
             });
-            let (at, _) = all.find(|&(at, _)| self.reaches([copy, at], &[], Order::Launch))?;
-            Some(at)
+            let found = all.find(|&(at, _)| self.reaches([copy, at], &[], Order::Launch));
+            found.map(|(at, _)| at)
         };
         match behind(&["commit_group"]) {
             Some(_) => None,

@@ -214,14 +214,14 @@ impl Engine {
         }
     }
 
-    /// Tells the checker that memory was mapped at an address.
+    /// Tells the checker that the program has mapped memory.
     pub(crate) fn mapped(&mut self, mapping: Mapping) {
         if let Some(checker) = self.device.checker_mut() {
             checker.mapped(mapping);
         }
     }
 
-    /// Tells the checker that nothing is mapped in a range any more.
+    /// Tells the checker that the program has unmapped a range.
     pub(crate) fn unmapped(&mut self, base: u64, bytes: u64) {
         if let Some(checker) = self.device.checker_mut() {
             checker.unmapped(base, bytes);

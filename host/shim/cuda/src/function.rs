@@ -64,7 +64,7 @@ impl Function {
             f::CONST_SIZE_BYTES => info.const_bytes as c_int,
             f::LOCAL_SIZE_BYTES => info.local_bytes as c_int,
             f::NUM_REGS => info.registers as c_int,
-            // CUB chooses among its kernels by it.
+            // CUB chooses its kernels by this number.
             f::PTX_VERSION => info.architecture as c_int,
             f::BINARY_VERSION => ARCHITECTURE as c_int,
             f::CACHE_MODE_CA => 0,

@@ -222,7 +222,7 @@ pub(crate) struct Launching {
     fork: Option<Fork>,
     name: String,
     /// The context of the stream.
-    of: u64,
+    context: u64,
     may_overlap: bool,
     nodes: usize,
 }
@@ -242,7 +242,7 @@ impl Launching {
             Ok(Self {
                 fork,
                 name,
-                of: context,
+                context,
                 may_overlap,
                 nodes: 0,
             })
@@ -257,7 +257,7 @@ impl Launching {
             return Ok((number, None));
         };
         let turn = with(|state| Ok(state.engine.streams().map(|s| s.order().node(fork, after))))?;
-        let at = turn.map(|turn| At::of_node(turn, &self.name, self.of, self.may_overlap));
+        let at = turn.map(|turn| At::of_node(turn, &self.name, self.context, self.may_overlap));
         Ok((number, at))
     }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, check, out};
 use crate::registration;
 use crate::stubs::missing;
 
-/// A search for a function of the driver, as the program makes it.
+/// The arguments of `cudaGetDriverEntryPoint`.
 #[derive(Clone, Copy)]
 struct Search {
     symbol: *const c_char,
@@ -22,7 +22,7 @@ struct Search {
     status: *mut CUdriverProcAddressQueryResult,
 }
 
-/// Whether a GPU's driver has a function, in the version that is asked for, as far as is known.
+/// Whether the headers of CUDA know a function of the driver, in a version as old as the program asks for.
 fn has(name: &str, version: c_int, flags: u64) -> bool {
     let too_old = Err(proc_address::VERSION_NOT_SUFFICIENT);
     let named = |known: &&str| {
@@ -32,8 +32,9 @@ fn has(name: &str, version: c_int, flags: u64) -> bool {
     FUNCTION_NAMES.iter().any(named) && find_symbol(name, version, flags) != too_old
 }
 
-/// Looks a function of the driver up. Without one that GPUs' drivers have, the program may go on with another kernel than
-/// on a GPU. Libraries that ask for all functions that there are, used or not, ask the driver (`cuGetProcAddress`).
+/// Finds a function of the driver. If a GPU's driver has it and this one does not, the run is incomplete: the program may
+/// now launch another kernel than on a GPU. Calls of `cuGetProcAddress` do not count, because libraries look up functions
+/// by it that they never call.
 ///
 /// # Safety
 /// As `cudaGetDriverEntryPoint`.
@@ -54,7 +55,7 @@ unsafe fn look_up(search: Search) -> Result<(), Error> {
             missing(&name);
         }
     }
-    // Whoever asks for the status reads there that there is none, and gets a null pointer.
+    // With a status, a missing function is no error: the program gets a null pointer and the status.
     match result {
         CUresult::NOT_FOUND if !status.is_null() => Ok(()),
         result => check(result),

@@ -1,11 +1,11 @@
-//! Memory that has no address yet (`cuMemCreate`): which handles are of the same.
+//! Handles of memory that programs map themselves (`cuMemCreate`).
 
 use std::collections::HashMap;
 
 /// The handles that the program holds.
 ///
-/// The driver may give a handle again once it has been released, while its memory stays mapped. So each memory has a
-/// number of ours.
+/// A driver may reuse the number of a released handle while the memory of that handle is still mapped. So each memory has
+/// a number of its own here.
 #[derive(Debug, Default)]
 pub(crate) struct Handles {
     held: HashMap<u64, Held>,
@@ -19,7 +19,7 @@ struct Held {
 }
 
 impl Handles {
-    /// The program has got a handle: of `memory`, or of one that was not seen before.
+    /// The program has received a handle of `memory`, or of new memory.
     pub(crate) fn got(&mut self, handle: u64, memory: Option<u64>) {
         let made = &mut self.made;
         let held = self.held.entry(handle).or_insert_with(|| Held {
@@ -41,7 +41,7 @@ impl Handles {
         }
     }
 
-    /// The memory of a handle. One that nobody has seen is imported.
+    /// The memory of a handle. A handle that is not known here was imported by the program.
     pub(crate) fn memory(&mut self, handle: u64) -> Option<u64> {
         if !self.held.contains_key(&handle) {
             self.got(handle, None);

@@ -57,7 +57,7 @@ pub(crate) struct State {
     /// What images were linked of, by their fingerprints: programs copy images, and load them when the link
     /// is gone.
     pub(crate) linked: HashMap<u64, Link>,
-    /// Of memory that the program maps itself.
+    /// Handles of memory that the program maps itself.
     pub(crate) handles: Handles,
     /// Graphs whose kernels are not checked, by handle: those of conditional nodes.
     pub(crate) bodies: HashSet<u64>,

@@ -304,23 +304,24 @@ fn our_memory_lies_apart_from_the_programs() {
 
 /// Cells take the addresses of one byte for different bytes, so the run is incomplete.
 #[test]
-fn memory_with_two_addresses_is_told_of() {
+fn memory_with_two_addresses_makes_the_run_incomplete() {
     let program = Program::new();
-    let told = |form: &str| {
+    let missed = |form: &str| {
         let ran = program.run(&[form], &Options::default(), "");
         assert_eq!((ran.code, ran.racing()), (Some(0), vec!["racy".to_owned()]));
         assert!(ran.launches.iter().all(|of| of.checked), "{form}");
         ran.missed
     };
     assert_eq!(
-        told("aliases"),
+        missed("aliases"),
         [
-            "memory was mapped at two addresses from launch #1 (fine) on: races between accesses by one and by the other are not seen"
+            "from launch #1 (fine) on, memory was mapped at two addresses: races between accesses by different addresses of one byte are not found"
         ]
     );
-    // One of the two is gone by the first launch; each memory has one.
-    assert_eq!(told("no-aliases"), [""; 0]);
-    assert_eq!(told("mapped"), [""; 0]);
+    // The second mapping is removed before the first launch.
+    assert_eq!(missed("no-aliases"), [""; 0]);
+    // Each memory has one mapping.
+    assert_eq!(missed("mapped"), [""; 0]);
 }
 
 /// Whatever of our own calls fails, the program computes what it computes, and says what it says.

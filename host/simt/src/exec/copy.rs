@@ -114,7 +114,6 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             count: count as u32,
         };
         let behind = |(space, address), step| (space, address + step);
-        let reduces = copy.reduce.is_some() && piece.to.0 == Space::Global;
         let mut strays = |place, count, kind| match count {
             0 => Ok(false),
             _ => self.strays_alone(cta, warp, split, lane, bytes(place, count), kind),
@@ -124,10 +123,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             true => 0,
             false => piece.read,
         };
-        let kind = if reduces {
-            AccessKind::Rmw
-        } else {
-            AccessKind::Store
+        let kind = match copy.reduce {
+            Some(_) => AccessKind::Rmw,
+            None => AccessKind::Store,
         };
         let count = match strays(piece.to, piece.count, kind)? {
             true => 0,
@@ -144,7 +142,6 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 value |= self.peek(warp, spot, 1) << (8 * (byte - step));
             }
             let element = bytes(behind(piece.to, step), size.into());
-            let space = element.space;
             let spot = self.spot(cta, warp, lane, element, true)?;
             if let Some((op, _)) = copy.reduce {
                 let old = self.peek(warp, spot, size);
@@ -152,9 +149,6 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             }
             self.changes(who, warp, lane, element, spot, value);
             self.poke(warp, spot, size, value);
-            if reduces {
-                self.accessed(cta, space);
-            }
         }
         match piece.mbarrier {
             Some(barrier) => self.complete_bytes(cta, warp, who, barrier, lane, piece.count),

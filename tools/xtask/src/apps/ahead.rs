@@ -23,7 +23,7 @@ pub struct Ahead(Child);
 impl Ahead {
     /// Starts it; none where that fails: the tests compile what they do not find.
     pub fn start() -> Option<Ahead> {
-        // This program, also where a build has replaced its file.
+        // The running program: a build may have replaced its file.
         let this = format!("/proc/{}/exe", std::process::id());
         let child = Command::new("nice")
             .args(["-n", "19"])

@@ -131,7 +131,7 @@ static P map(int device) {
     if (!cuMemsetD32_v2(at, 0, 1) || !cuMemMap(at, unit, 0, handle, 0) || !cuMemAddressFree(at, 2 * unit))
         exit(2);
     CHECK(cuMemSetAccess(at, unit, &access, 1));
-    /* The simulated driver gives no handle back that has been released. */
+    /* The simulated driver retains no handle that has been released. */
     if (is("mapped"))
         CHECK(cuMemRelease(handle));
     return at;
