@@ -550,6 +550,7 @@ impl Observer for HappensBefore {
             to,
             ends,
             bulk: meaning.proxy,
+            reduces: meaning.reduces(),
         });
         let pairs = &mut self.pairs;
         let issue = Issue {

@@ -314,13 +314,14 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         (MemoryKind::Rmw | MemoryKind::Reduction, Type::F16x2 | Type::BF16x2) => 2,
         _ => 1,
     };
-    (told || op.bytes_per_element > 0).then_some(Access {
+    (told || op.bytes_per_element > 0 || op.kind == MemoryKind::BulkCopy).then_some(Access {
         kind,
         order,
-        bytes: if told {
-            0
-        } else {
-            op.bytes_per_element / halves
+        bytes: match op.kind {
+            _ if told => 0,
+            // The instruction says how many bytes the whole copy has. Of a tensor it does not say how large an element is.
+            MemoryKind::BulkCopy => op.ty.bytes(),
+            _ => op.bytes_per_element / halves,
         },
         // What is told is told whole.
         elements: if told {

@@ -81,6 +81,8 @@ pub enum EventKind {
         ends: Completion,
         /// A bulk copy.
         bulk: bool,
+        /// What it does to each element of its target, if it reduces.
+        reduces: Option<Access>,
     },
     /// The end of a group of copies.
     Commit {

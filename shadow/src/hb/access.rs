@@ -122,6 +122,7 @@ impl Engine {
         for (mask, view) in clocks.groups() {
             let who = Who {
                 shape,
+                copies,
                 warp,
                 met: &met,
                 crowd: *crowd,
@@ -180,6 +181,7 @@ impl Engine {
         let times = &clocks.view(me.lane).times;
         let who = Who {
             shape,
+            copies,
             warp: me.warp(),
             met: &met,
             crowd: *crowd,

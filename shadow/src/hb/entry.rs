@@ -3,6 +3,7 @@
 use events::Scope;
 
 use super::clock::{Time, Times};
+use super::copy::Copies;
 use super::made::Made;
 use super::observed::Observed;
 use super::place::{Epoch, Id, Party, Shape, Thread, Warp};
@@ -70,6 +71,7 @@ pub enum Rule {
 #[derive(Clone, Copy)]
 pub(crate) struct Who<'a> {
     pub(crate) shape: &'a Shape,
+    pub(crate) copies: &'a Copies,
     pub(crate) warp: Warp,
     /// The time of the last barrier that a whole CTA has passed; none when its threads have exited.
     pub(crate) met: &'a dyn Fn(u64) -> Option<Time>,

@@ -73,6 +73,7 @@ impl Engine {
         };
         let who = Who {
             shape: &self.shape,
+            copies: &self.copies,
             warp,
             met: &|_| None,
             crowd: self.crowd,

@@ -3,7 +3,6 @@
 use events::Scope;
 
 use super::clock::Time;
-use super::copy::MAKERS;
 
 /// Threads of a warp.
 pub const LANES: u32 = 32;
@@ -177,8 +176,6 @@ impl Shape {
     pub fn includes(&self, scope: Scope, of: Thread, other: Thread) -> bool {
         match scope {
             Scope::Cta => of.cta == other.cta,
-            // What makers of copies do strongly only threads of their cluster can reach.
-            Scope::Cluster if of.cta.max(other.cta) >= MAKERS => true,
             Scope::Cluster => self.cluster_of(of.cta) == self.cluster_of(other.cta),
             Scope::Gpu | Scope::Sys => true,
         }

@@ -258,7 +258,7 @@ impl Word {
                 continue;
             }
             let other = others.trailing_zeros();
-            let them = entry.warp.warp().lane(other);
+            let them = who.copies.issuer(entry.warp.warp().lane(other));
             let Some(mut rule) = access.class.against(me, &entry.class, them, who.shape) else {
                 enough = Enough::Never;
                 continue;

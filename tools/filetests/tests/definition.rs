@@ -272,3 +272,141 @@ fn where_barriers_alone_order_no_verdict_depends_on_the_schedule() {
     }
     assert!(tried >= 15 && reported > tried / 4, "{reported} of {tried}");
 }
+
+fn copied(offset: u32, shared: bool, bytes: u32) -> Place {
+    Place {
+        shared,
+        bytes,
+        ..place(offset)
+    }
+}
+
+fn load(shared: bool) -> Act {
+    Act::Access(Access {
+        kind: Kind::Load,
+        order: Order::Plain,
+        place: copied(0, shared, 4),
+        after_flag: false,
+    })
+}
+
+/// Whether a kernel has a race, by definition and as the tool reports it.
+fn races(steps: Vec<Step>) -> bool {
+    let kernel = kernel(1, steps);
+    let text = text::write(&kernel);
+    let recorded = judge::record(&kernel, 0).unwrap();
+    let verdict = recorded.judge(&text, Model::Ptx).unwrap();
+    if let Err(finding) = judge::judge(&kernel, &[0, 1, 2, 3]) {
+        panic!("{finding}\n{}", text.whole());
+    }
+    !verdict.races.is_empty()
+}
+
+#[test]
+fn a_copy_is_under_way_until_its_thread_has_waited() {
+    let copy = Act::Copy {
+        from: copied(0, false, 4),
+        to: copied(0, true, 4),
+    };
+    let done = Act::WaitGroup(None);
+    let barrier = || Step::Barrier(Whole::Bar);
+    let other = || acts(1, vec![load(true)]);
+    assert!(races(vec![acts(0, vec![copy, load(true)])]));
+    assert!(!races(vec![acts(0, vec![copy, done, load(true)])]));
+    assert!(!races(vec![acts(0, vec![copy, load(false)])]));
+    assert!(races(vec![acts(0, vec![copy]), barrier(), other()]));
+    assert!(races(vec![acts(0, vec![copy, done]), other()]));
+    assert!(!races(vec![acts(0, vec![copy, done]), barrier(), other()]));
+    // The last group may still be under way.
+    let two = [copy, Act::Commit, Act::WaitGroup(Some(1)), load(true)];
+    assert!(races(vec![acts(0, two.to_vec())]));
+}
+
+#[test]
+fn a_bulk_copy_reads_what_is_behind_a_proxy_fence_and_ends_with_its_group() {
+    let store = Act::Access(Access {
+        kind: Kind::Store,
+        order: Order::Plain,
+        place: copied(0, true, 4),
+        after_flag: false,
+    });
+    for op in [None, Some("add")] {
+        let bulk = Act::Bulk {
+            from: copied(0, true, 16),
+            to: copied(0, false, 16),
+            op,
+        };
+        let wait = |read| Act::BulkWait { left: 0, read };
+        let with = |fence: Option<Act>, read, last| {
+            let mut all = vec![store];
+            all.extend(fence);
+            all.extend([bulk, Act::BulkCommit, wait(read), last]);
+            races(vec![acts(0, all)])
+        };
+        let fence = Some(Act::ProxyFence);
+        assert!(!with(fence, false, load(false)), "{op:?}");
+        assert!(with(None, false, load(false)), "{op:?}");
+        assert!(with(fence, true, load(false)), "{op:?}");
+        assert!(!with(fence, true, store), "{op:?}");
+    }
+}
+
+#[test]
+fn an_mbarrier_makes_known_copies_that_end_with_it_and_arrivals() {
+    let bulk = Act::Bulk {
+        from: copied(0, false, 16),
+        to: copied(0, true, 16),
+        op: None,
+    };
+    let arrive = |relaxed| Act::Arrive {
+        copies: false,
+        relaxed,
+    };
+    let pass = |relaxed| Act::Pass {
+        tries: 1000,
+        relaxed,
+    };
+    let store = access(Kind::Store, Order::Plain, 64, false);
+    let other = access(Kind::Load, Order::Plain, 64, true);
+    let behind = |of: Act| match of {
+        Act::Access(access) => Act::Access(Access {
+            after_flag: true,
+            ..access
+        }),
+        of => of,
+    };
+    let handed = |arrives: &[Act], reads: &[Act]| {
+        races(vec![acts(0, arrives.to_vec()), acts(1, reads.to_vec())])
+    };
+    // The copy brings an arrival of its own thread with it.
+    assert!(!handed(
+        &[bulk, arrive(false)],
+        &[pass(false), behind(load(true))]
+    ));
+    assert!(handed(&[bulk, arrive(false)], &[load(true)]));
+    assert!(!handed(
+        &[store, bulk, arrive(false)],
+        &[pass(false), other]
+    ));
+    assert!(!handed(
+        &[arrive(false), store, arrive(false)],
+        &[pass(false), other]
+    ));
+    assert!(handed(
+        &[arrive(false), arrive(false), store],
+        &[pass(false), other]
+    ));
+    assert!(handed(
+        &[store, arrive(true), arrive(true)],
+        &[pass(false), other]
+    ));
+    assert!(handed(
+        &[store, arrive(false), arrive(false)],
+        &[pass(true), other]
+    ));
+    let fence = Act::Fence("acq_rel", Scope::Cta);
+    assert!(!handed(
+        &[store, fence, arrive(true), arrive(true)],
+        &[pass(true), fence, other]
+    ));
+}

@@ -1,8 +1,6 @@
 //! `cp.async`, bulk copies and asynchronous stores: done when they are issued.
 //!
-//! A bulk copy that reduces into device memory is told as a copy of its source and an atomic on what it
-//! changes, since it is a relaxed operation of gpu scope there; to shared memory it is told as a
-//! copy, so that two of them at once look like a race.
+//! Observers get a copy that reduces as they get any copy: its instruction says that it reduces.
 
 use events::SHARED_STEP;
 use ptx::ast::Space;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
-use shadow::hb::{Kind, Place};
+use shadow::hb::{Kind, Order, Place};
 
+use super::asynchronous::makes_copies;
 use super::locks::Locks;
 use super::order::{Run, Under};
 use super::{Launch, Verdict, What, byte, party, writes};
@@ -21,7 +22,7 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
     }
     // Who has observed a write. A `red` hands out nothing that its thread could know of: what it has
     // read comes before those who read what it wrote, and not before its own thread goes on.
-    let mut observers: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut observers = Observers::new();
     let hands_out = |node: &usize| match run.nodes[*node].what {
         What::Access(access, _) => access.kind != Kind::Reduction,
         _ => false,
@@ -42,6 +43,7 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
             }
         }
     }
+    races.extend(across_proxies(run, &by_byte, &observers));
     let mut verdict = Verdict {
         races,
         ..Verdict::default()
@@ -68,19 +70,71 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
     verdict
 }
 
-/// Whether two accesses of one byte are a data race.
-fn race(
-    launch: &Launch<'_>,
+/// The bytes that a bulk copy reads and a thread has written before, without a fence between the proxies.
+fn across_proxies(
     run: &Run,
-    a: usize,
-    b: usize,
-    observers: &HashMap<usize, Vec<usize>>,
-) -> bool {
+    by_byte: &BTreeMap<Place, Vec<usize>>,
+    observers: &Observers,
+) -> BTreeSet<Place> {
+    let comes_before = |a: usize, b: usize| comes_before(run, Under::Ptx, observers, a, b);
+    let fences = &run.asynchronous.proxy_fences;
+    let fenced = |write, read| {
+        let mut fences = fences.iter();
+        fences.any(|&fence| comes_before(write, fence) && comes_before(fence, read))
+    };
+    let mut found = BTreeSet::new();
+    for &read in &run.asynchronous.bulk_reads {
+        let What::Access(access, from) = run.nodes[read].what else {
+            continue;
+        };
+        for at in (0..access.bytes).map(|behind| byte(from, behind)) {
+            let written = |node: &usize| match run.nodes[*node].what {
+                What::Access(access, _) => writes(access.kind) && comes_before(*node, read),
+                _ => false,
+            };
+            let all: Vec<usize> = by_byte[&at].iter().copied().filter(written).collect();
+            let is_last = |write: usize| {
+                let mut others = all.iter().filter(|other| **other != write);
+                !others.any(|&other| comes_before(write, other))
+            };
+            let by_thread = |write: &usize| !makes_copies(run.nodes[*write].thread);
+            let mut last = all
+                .iter()
+                .copied()
+                .filter(by_thread)
+                .filter(|&write| is_last(write));
+            if last.any(|write| !fenced(write, read)) {
+                found.insert(at);
+            }
+        }
+    }
+    found
+}
+
+/// The nodes that have observed a write.
+type Observers = HashMap<usize, Vec<usize>>;
+
+/// Whether a node comes before another in causality order: observation comes first, then base causality.
+fn comes_before(run: &Run, under: Under, observers: &Observers, a: usize, b: usize) -> bool {
+    let before = run.before(under, b);
+    let mut through = observers.get(&a).into_iter().flatten();
+    before.has(a) || through.any(|&reader| reader != b && before.has(reader))
+}
+
+/// Whether two accesses of one byte are a data race.
+fn race(launch: &Launch<'_>, run: &Run, a: usize, b: usize, observers: &Observers) -> bool {
     let (first, second) = (&run.nodes[a], &run.nodes[b]);
     let (What::Access(one, from), What::Access(other, to)) = (first.what, second.what) else {
         return false;
     };
-    if first.thread == second.thread || !(writes(one.kind) || writes(other.kind)) {
+    if !(writes(one.kind) || writes(other.kind)) {
+        return false;
+    }
+    if [one.order, other.order].contains(&Order::ReadOnly) {
+        // Nothing may write what the launch reads so, whatever the order.
+        return true;
+    }
+    if first.thread == second.thread {
         return false;
     }
     let moral = match (one.order.scope(), other.order.scope()) {
@@ -93,11 +147,9 @@ fn race(
     if moral {
         return false;
     }
-    let before = match run.model {
-        Model::Ptx => run.before(Under::Ptx, b),
-        Model::Scoped => run.before(Under::Scoped, b),
+    let under = match run.model {
+        Model::Ptx => Under::Ptx,
+        Model::Scoped => Under::Scoped,
     };
-    // Observation comes first, then base causality.
-    let mut through = observers.get(&a).into_iter().flatten();
-    !before.has(a) && !through.any(|&reader| reader != b && before.has(reader))
+    !comes_before(run, under, observers, a, b)
 }

@@ -7,11 +7,13 @@
 //! * [`order`]: what comes before what.
 //! * [`strong`]: strong accesses that are in no order, though PTX gives them a result.
 //! * [`locks`]: critical sections.
+//! * [`asynchronous`]: asynchronous copies and mbarriers.
 //! * [`conflicts`]: which accesses race.
 //!
-//! What it leaves alone ([`judge`] gives nothing then): asynchronous copies, mbarriers, read-only loads,
-//! relaxed arrivals at a cluster's barrier, and runs that are too long.
+//! What it leaves alone ([`judge`] gives nothing then): `fence.mbarrier_init`, runs that are too long, and, under the scoped
+//! model, asynchronous copies, mbarriers and relaxed arrivals at a cluster's barrier.
 
+mod asynchronous;
 mod conflicts;
 mod locks;
 mod order;
@@ -21,7 +23,7 @@ use std::collections::BTreeSet;
 
 use runtime::Model;
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Place, Scope};
+use shadow::hb::{Access, FenceKind, Kind, LANES, Place, Scope};
 
 /// Nodes of a run, at most.
 const MOST: usize = 12_000;
@@ -55,6 +57,8 @@ pub struct Launch<'a> {
     pub takes: &'a BTreeSet<u32>,
     /// Lines that give one back.
     pub gives: &'a BTreeSet<u32>,
+    /// Lines of `cp.async.mbarrier.arrive`.
+    pub copies_arrive: &'a BTreeSet<u32>,
 }
 
 /// A thread: CTA, warp and lane.
@@ -83,7 +87,7 @@ struct Node {
 enum What {
     Access(Access, Place),
     Fence(FenceKind, Scope),
-    /// An arrival at a barrier, or the way on from one.
+    /// An arrival at a barrier, the way on from one, or something else that is no access and has a place among those.
     Barrier,
 }
 
@@ -106,27 +110,38 @@ impl Launch<'_> {
 /// Judges a run under a memory model, by what the engine was told of it.
 pub fn judge(launch: &Launch<'_>, traced: &[TraceEvent], model: Model) -> Option<Verdict> {
     let lanes = traced.iter().map(|event| event.lanes.count_ones() as usize);
-    if lanes.sum::<usize>() > MOST || !traced.iter().all(understood) {
+    if lanes.sum::<usize>() > MOST || !traced.iter().all(|event| understood(event, model)) {
         return None;
     }
     let run = order::Run::new(launch, traced, model)?;
     Some(conflicts::judge(launch, &run))
 }
 
-fn understood(event: &TraceEvent) -> bool {
+fn understood(event: &TraceEvent, model: Model) -> bool {
     match &event.what {
-        EventKind::Access { access, .. } => access.order != Order::ReadOnly,
-        EventKind::Fence { .. } | EventKind::Arrive { .. } | EventKind::Complete { .. } => true,
+        EventKind::Access { .. } | EventKind::Fence { .. } => true,
+        EventKind::Arrive { .. } | EventKind::Complete { .. } => true,
         EventKind::WarpBarrier | EventKind::ClusterWait { .. } | EventKind::Exit => true,
-        EventKind::ClusterArrive { relaxed, .. } => !relaxed,
+        EventKind::ClusterArrive { relaxed, .. } => !relaxed || model == Model::Ptx,
         EventKind::ProxyFence => true,
-        EventKind::InitFence
-        | EventKind::Copy { .. }
+        EventKind::InitFence => false,
+        EventKind::Copy { .. }
         | EventKind::Commit { .. }
         | EventKind::Wait(_)
         | EventKind::Mbarrier { .. }
-        | EventKind::MbarrierComplete { .. } => false,
+        | EventKind::MbarrierComplete { .. } => model == Model::Ptx,
     }
+}
+
+/// The bytes of all mbarriers of a run.
+pub fn mbarriers(traced: &[TraceEvent]) -> BTreeSet<Place> {
+    let objects = traced.iter().filter_map(|event| match event.what {
+        EventKind::Mbarrier { at, .. } => Some(at),
+        _ => None,
+    });
+    objects
+        .flat_map(|at| (0..asynchronous::MBARRIER).map(move |behind| byte(at, behind)))
+        .collect()
 }
 
 /// The threads of an event.

@@ -6,6 +6,7 @@ use runtime::Model;
 use runtime::traced::{EventKind, TraceEvent};
 use shadow::hb::{FenceKind, Order, Place, Scope};
 
+use super::asynchronous::{Asynchronous, makes_copies};
 use super::strong::{LENIENT, Scalars};
 use super::{Launch, Node, Party, Thread, What, atomic, byte, party, threads, writes};
 
@@ -25,6 +26,12 @@ impl Set {
         let mut words = vec![0; node / 64 + 1];
         words[node / 64] = 1 << (node % 64);
         Self(words)
+    }
+
+    fn insert(&mut self, node: usize) {
+        if let Some(word) = self.0.get_mut(node / 64) {
+            *word |= 1 << (node % 64);
+        }
     }
 
     /// Adds those of a set that an earlier node has.
@@ -90,6 +97,7 @@ pub(super) struct Run {
     pub(super) scalars: Scalars,
     /// Strong writes that precede a strong read or an atomic in observation order.
     pub(super) observed: HashMap<usize, Vec<usize>>,
+    pub(super) asynchronous: Asynchronous,
     /// The last node of a thread.
     last: BTreeMap<Thread, usize>,
     /// The last writer of a byte.
@@ -102,8 +110,8 @@ pub(super) struct Run {
     sc: Vec<usize>,
     /// What has arrived at a barrier, and who waits there.
     arrived: BTreeMap<(u64, u32), Vec<(usize, bool)>>,
-    /// What has arrived at a cluster's barrier in a phase.
-    clusters: BTreeMap<(u64, u64), Vec<usize>>,
+    /// What arrivals at a cluster's barrier make known in a phase, and to whom.
+    clusters: BTreeMap<(u64, u64), Vec<(usize, Party)>>,
     /// Sources of what a thread does next.
     before: BTreeMap<Thread, Vec<usize>>,
 }
@@ -117,6 +125,7 @@ impl Run {
             bases: Default::default(),
             scalars: Scalars::default(),
             observed: HashMap::new(),
+            asynchronous: Asynchronous::default(),
             last: BTreeMap::new(),
             written: HashMap::new(),
             strong: BTreeMap::new(),
@@ -139,7 +148,7 @@ impl Run {
     }
 
     /// Adds a node behind its thread's last one.
-    fn node(&mut self, thread: Thread, line: u32, what: What) -> usize {
+    pub(super) fn node(&mut self, thread: Thread, line: u32, what: What) -> usize {
         let number = self.nodes.len();
         self.nodes.push(Node { thread, line, what });
         let mut sources = self.before.remove(&thread).unwrap_or_default();
@@ -153,13 +162,29 @@ impl Run {
         number
     }
 
+    /// What a thread does next comes behind nodes.
+    pub(super) fn goes_behind(&mut self, thread: Thread, nodes: &[usize]) {
+        self.before.entry(thread).or_default().extend(nodes);
+    }
+
     /// An edge into the node that was added last, if it is one in an order that is asked for.
     pub(super) fn edge(&mut self, from: usize, under: Under) {
+        let alone = makes_copies(self.nodes[from].thread);
         if let Some((last, before)) = self.bases[under as usize].before.split_last_mut()
             && !last.has(from)
         {
-            last.join(&before[from]);
+            match alone {
+                true => last.insert(from),
+                false => last.join(&before[from]),
+            }
         }
+    }
+
+    /// The fences of a thread that release patterns begin with.
+    pub(super) fn fences(&self, thread: Thread) -> Vec<(usize, Scope)> {
+        let starts = self.starts.get(&thread).into_iter().flatten();
+        let fences = starts.filter(|(node, _)| matches!(self.nodes[*node].what, What::Fence(..)));
+        fences.copied().collect()
     }
 
     fn event(&mut self, launch: &Launch<'_>, event: &TraceEvent) -> Option<()> {
@@ -210,21 +235,32 @@ impl Run {
                     self.before.entry(thread).or_default().extend(&nodes);
                 }
             }
-            EventKind::ClusterArrive { phase, .. } => {
+            EventKind::ClusterArrive { phase, relaxed } => {
                 for &thread in &all {
                     let node = barrier(self, thread);
+                    let within = |of: Scope| party(thread, of.min(Scope::Cluster));
+                    let known: Vec<(usize, Party)> = match relaxed {
+                        false => vec![(node, within(Scope::Cluster))],
+                        true => {
+                            let fences = self.fences(thread).into_iter();
+                            fences.map(|(fence, of)| (fence, within(of))).collect()
+                        }
+                    };
                     let cluster = (thread.0 / launch.cluster, *phase);
-                    self.clusters.entry(cluster).or_default().push(node);
+                    self.clusters.entry(cluster).or_default().extend(known);
                 }
             }
             EventKind::ClusterWait { phase } => {
                 for &thread in &all {
                     let cluster = (thread.0 / launch.cluster, *phase);
-                    let sources = self.clusters.get(&cluster).cloned().unwrap_or_default();
-                    self.before.entry(thread).or_default().extend(sources);
+                    let known = self.clusters.get(&cluster).into_iter().flatten();
+                    let me = party(thread, Scope::Cluster);
+                    let known = known.filter(|&&(_, by)| launch.mutual(by, me));
+                    let nodes: Vec<usize> = known.map(|&(node, _)| node).collect();
+                    self.goes_behind(thread, &nodes);
                 }
             }
-            _ => {}
+            _ => self.asynchronous_event(launch, event)?,
         }
         Some(())
     }
@@ -236,6 +272,14 @@ impl Run {
         };
         let writer = |behind| self.written.get(&byte(at, behind)).copied();
         let first = writer(0);
+        let strong = |write: usize| match self.nodes[write].what {
+            What::Access(of, _) => of.order.scope().is_some(),
+            _ => false,
+        };
+        if !(0..access.bytes).filter_map(writer).any(strong) {
+            // What is weak orders nothing.
+            return Some(None);
+        }
         let mixed = (1..access.bytes).any(|behind| writer(behind) != first);
         match first.map(|write| self.nodes[write].what) {
             _ if mixed => None,
@@ -244,7 +288,7 @@ impl Run {
         }
     }
 
-    fn access(
+    pub(super) fn access(
         &mut self,
         launch: &Launch<'_>,
         thread: Thread,
@@ -389,6 +433,7 @@ impl Run {
         } else {
             let mine = self.strong.get(&thread).cloned().unwrap_or_default();
             self.acquire(launch, &mine, by, Under::acquiring(self.model));
+            self.acquire_phases(launch, by, Under::acquiring(self.model));
             self.try_to_acquire(thread, None);
         }
         if kind != FenceKind::Acquire {

@@ -228,12 +228,15 @@ pub enum Act {
     /// `cp.async.wait_group`, until so many are left; none for `wait_all`.
     WaitGroup(Option<u32>),
     /// `cp.async.bulk` between the memories: into shared memory, completing with the mbarrier that
-    /// it arrives at in front, or out of it in a bulk group.
+    /// it arrives at in front, or out of it in a bulk group. With an operation it is `cp.reduce.async.bulk` on words, into
+    /// global memory.
     Bulk {
         /// Where it reads.
         from: Place,
         /// Where it writes.
         to: Place,
+        /// The operation.
+        op: Option<&'static str>,
     },
     /// `cp.async.bulk.commit_group`
     BulkCommit,
@@ -373,7 +376,7 @@ impl Act {
     pub fn places(&self) -> Vec<&Place> {
         match self {
             Self::Copy { from, to }
-            | Self::Bulk { from, to }
+            | Self::Bulk { from, to, .. }
             | Self::Enter {
                 how: Entry::Bulk { from, to, .. },
                 ..
@@ -481,6 +484,12 @@ impl Kernel {
             })
         }
         any(&self.steps)
+    }
+
+    /// Whether a bulk copy of it reduces, or one of a kernel beside it: calls through pointers connect them.
+    pub fn reduces(&self) -> bool {
+        let reduces = |act: &&Act| matches!(act, Act::Bulk { op: Some(_), .. });
+        self.acts().iter().any(reduces) || self.beside.iter().any(Self::reduces)
     }
 
     /// Whether it has asynchronous stores.

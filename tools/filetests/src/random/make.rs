@@ -328,11 +328,12 @@ impl Maker {
         match self.random.below(100) {
             0..45 => {
                 let (global, shared) = self.bulk_places(10);
-                let (from, to) = match self.random.percent(60) {
-                    true => (global, shared),
-                    false => (shared, global),
+                let ops = &[None, None, Some("add"), Some("or")];
+                let (from, to, op) = match self.random.percent(60) {
+                    true => (global, shared, None),
+                    false => (shared, global, self.random.pick(ops)),
                 };
-                Act::Bulk { from, to }
+                Act::Bulk { from, to, op }
             }
             45..58 => Act::BulkCommit,
             58..70 => Act::BulkWait {

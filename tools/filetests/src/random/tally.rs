@@ -46,6 +46,8 @@ tally! {
     partial: "reports that only some schedules make",
     /// Runs judged by definition.
     defined: "runs whose racy bytes are those by definition",
+    /// Runs of them with asynchronous copies or mbarriers.
+    defined_asynchronous: "runs of them with asynchronous copies or mbarriers",
     /// Runs judged by definition under the scoped model.
     scoped: "runs under the scoped model, whose strong conflicts are those by definition",
     /// Runs with unordered strong conflicts, by definition.

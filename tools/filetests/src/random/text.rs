@@ -23,6 +23,8 @@ pub struct Text {
     pub takes: BTreeSet<u32>,
     /// Lines that give one back.
     pub gives: BTreeSet<u32>,
+    /// Lines of `cp.async.mbarrier.arrive`.
+    pub copies_arrive: BTreeSet<u32>,
 }
 
 /// The name of the kernel, whose only parameter is the address of its global memory. Those beside it have
@@ -37,6 +39,7 @@ pub fn write(kernel: &Kernel) -> Text {
         waits: BTreeSet::new(),
         takes: BTreeSet::new(),
         gives: BTreeSet::new(),
+        copies_arrive: BTreeSet::new(),
     };
     for line in [".version 8.6", ".target sm_90", ".address_size 64", ""] {
         text.lines.push(line.to_owned());
@@ -46,6 +49,10 @@ pub fn write(kernel: &Kernel) -> Text {
     }
     let mut text = entry(kernel, ENTRY, text);
     text.waits = text.waited_for();
+    let lines = 1..=text.lines.len() as u32;
+    text.copies_arrive = lines
+        .filter(|&line| text.has(line, "cp.async.mbarrier.arrive"))
+        .collect();
     text
 }
 
@@ -88,7 +95,7 @@ impl Text {
 
     /// Whether a line is a bulk copy.
     pub fn is_bulk(&self, line: u32) -> bool {
-        self.has(line, "cp.async.bulk")
+        self.has(line, "async.bulk")
     }
 
     fn has(&self, line: u32, opcode: &str) -> bool {
@@ -375,7 +382,7 @@ impl Writer {
             Act::WaitGroup(Some(left)) => {
                 self.line(format!("{guard}cp.async.wait_group {left};"));
             }
-            Act::Bulk { from, to } => self.bulk(from, to, guard),
+            Act::Bulk { from, to, op } => self.bulk(from, to, *op, guard),
             Act::BulkCommit => self.line(format!("{guard}cp.async.bulk.commit_group;")),
             Act::BulkWait { left, read } => {
                 let read = if *read { ".read" } else { "" };
@@ -479,30 +486,41 @@ impl Writer {
     }
 
     /// Into shared memory it completes with the mbarrier, which is told of its bytes.
-    fn bulk(&mut self, from: &Place, to: &Place, guard: &str) {
+    fn bulk(&mut self, from: &Place, to: &Place, op: Option<&'static str>, guard: &str) {
         let bytes = from.bytes;
         if to.shared {
             self.line(format!(
                 "{guard}mbarrier.arrive.expect_tx.shared.b64 %t, [gate], {bytes};"
             ));
         }
-        self.bulk_to(from, to, "gate", guard);
+        self.bulk_to(from, to, op, "gate", guard);
     }
 
     /// A bulk copy; into shared memory it completes with an mbarrier.
-    fn bulk_to(&mut self, from: &Place, to: &Place, barrier: &str, guard: &str) {
+    fn bulk_to(
+        &mut self,
+        from: &Place,
+        to: &Place,
+        op: Option<&'static str>,
+        barrier: &str,
+        guard: &str,
+    ) {
         let address = |place: &Place| {
             let base = if place.shared { "shared" } else { "global" };
             let row = if place.by_lane { place.bytes } else { 0 };
             format!("[%{base}{row}+{}]", place.offset)
         };
         let (target, source, bytes) = (address(to), address(from), from.bytes);
-        self.line(match to.shared {
-            true => format!(
+        self.line(match (to.shared, op) {
+            (true, _) => format!(
                 "{guard}cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes {target}, {source}, {bytes}, [{barrier}];"
             ),
-            false => format!(
+            (false, None) => format!(
                 "{guard}cp.async.bulk.global.shared::cta.bulk_group {target}, {source}, {bytes};"
+            ),
+            (false, Some(op)) => format!(
+                "{guard}cp.reduce.async.bulk.global.shared::cta.bulk_group.{op}.{} {target}, {source}, {bytes};",
+                atomic_type(op, 32)
             ),
         });
         self.goes(from);

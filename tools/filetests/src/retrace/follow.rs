@@ -249,14 +249,22 @@ impl<'a> Walk<'a> {
                     to,
                     ends,
                     bulk,
+                    reduces,
                 },
                 EventKind::Copy {
                     from: f,
                     to: t,
                     ends: e,
                     bulk: b,
+                    reduces: r,
                 },
-            ) => (from, to, ends, bulk) == (f, t, e, b),
+            ) => {
+                let reduces = match (reduces, r) {
+                    (Some(access), Some(of)) => same(access, of),
+                    (one, other) => one.is_none() && other.is_none(),
+                };
+                (from, to, ends, bulk) == (f, t, e, b) && reduces
+            }
             (What::Commit { bulk }, EventKind::Commit { bulk: b }) => bulk == b,
             (What::Wait(wait), EventKind::Wait(w)) => wait == w,
             (

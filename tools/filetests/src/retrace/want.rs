@@ -46,6 +46,7 @@ pub(super) enum What {
         to: Span,
         ends: Completion,
         bulk: bool,
+        reduces: Option<Access>,
     },
     /// The end of a group.
     Commit { bulk: bool },
@@ -243,7 +244,8 @@ impl Reader<'_, '_> {
             let reads = self.has("read");
             return Ok(Some(What::Wait(Waited { left, bulk, reads })));
         }
-        if self.first() != "async" || self.has("tensor") || self.has("prefetch") {
+        if !matches!(self.first(), "async" | "reduce") || self.has("tensor") || self.has("prefetch")
+        {
             return Ok(None);
         }
         if self.has("mbarrier") {
@@ -284,6 +286,10 @@ impl Reader<'_, '_> {
             to: Span { place: to, bytes },
             ends,
             bulk,
+            reduces: match self.first() == "reduce" {
+                true => Some(self.reduction(Scope::Gpu)?),
+                false => None,
+            },
         }))
     }
 
@@ -300,6 +306,21 @@ impl Reader<'_, '_> {
             to: Span { place: to, bytes },
             ends: Completion::Mbarrier(barrier),
             bulk: false,
+            reduces: match self.instruction.opcode == "red" {
+                true => Some(self.reduction(Scope::Cluster)?),
+                false => None,
+            },
+        })
+    }
+
+    /// What is done to an element of the target of a copy that reduces.
+    fn reduction(&self, scope: Scope) -> Result<Access> {
+        Ok(Access {
+            kind: Kind::Reduction,
+            order: Order::Relaxed(scope),
+            bytes: alu::ty(self.instruction)?.bytes(),
+            elements: self.instruction.vector().into(),
+            site: 0,
         })
     }
 

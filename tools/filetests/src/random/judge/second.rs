@@ -72,6 +72,16 @@ impl Recorded {
 }
 
 impl Recorded {
+    /// Whether it has asynchronous copies or mbarriers.
+    fn is_asynchronous(&self) -> bool {
+        self.traced.iter().any(|event| {
+            matches!(
+                event.what,
+                EventKind::Copy { .. } | EventKind::Mbarrier { .. }
+            )
+        })
+    }
+
     /// What the definition says of the run under a memory model, if it is not too long.
     pub fn judge(&self, text: &Text, model: Model) -> Option<Verdict> {
         let launch = definition::Launch {
@@ -80,6 +90,7 @@ impl Recorded {
             waits: &text.waits,
             takes: &text.takes,
             gives: &text.gives,
+            copies_arrive: &text.copies_arrive,
         };
         match self.kernel.cooperative() {
             // The barrier of the grid is taken for more than its accesses.
@@ -126,12 +137,25 @@ impl Run {
             return Ok(());
         };
         tally.defined += 1;
+        tally.defined_asynchronous += u64::from(recorded.is_asynchronous());
         let defined = self.places(&verdict.races);
-        let found = self.racing(text);
+        let mut found = self.racing(text);
+        found.extend(self.racing_mbarriers(recorded));
         match super::differ(&defined, &found) {
             None => Ok(()),
             Some(what) => Err((Wrong::Definition, what)),
         }
+    }
+
+    /// The bytes of mbarriers that happens-before knows a race on. The text has no places for them.
+    fn racing_mbarriers(&self, recorded: &Recorded) -> BTreeSet<Byte> {
+        let bytes = self.places(&definition::mbarriers(&recorded.traced));
+        let conflicts = &self.audit.clocks;
+        let words = conflicts.iter().flat_map(|conflict| {
+            let word = self.offset(conflict);
+            (word..word + 4).map(|byte| (conflict.shared, byte))
+        });
+        words.filter(|byte| bytes.contains(byte)).collect()
     }
 
     /// Bytes, with offsets in the kernel's own memory.

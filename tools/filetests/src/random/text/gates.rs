@@ -155,7 +155,7 @@ impl Writer {
                         share - 1
                     }
                 };
-                self.bulk_to(from, to, &name, "");
+                self.bulk_to(from, to, None, &name, "");
                 if left > 0 {
                     self.arrive(gate, "arrive", left, strength, "");
                 }

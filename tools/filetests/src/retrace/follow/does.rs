@@ -2,7 +2,7 @@
 
 use ptx::ast::{Instruction, Operand};
 use runtime::traced::EventKind;
-use shadow::hb::{Access, Completion, Kind, Place};
+use shadow::hb::{Access, Completion, Kind, Place, Span};
 
 use super::super::alu::{self, extend};
 use super::super::lane::Who;
@@ -38,10 +38,20 @@ impl<'a> Walk<'a> {
                         .differs(format!("{who:?} waits for phase {waited:?}, not {phase}"));
                 }
             }
-            (What::Copy { from, to, ends, .. }, _) => {
-                match from.bytes {
-                    0 => self.store_async(who, to.place)?,
-                    _ => self.memory.copy(*from, *to)?,
+            (
+                What::Copy {
+                    from,
+                    to,
+                    ends,
+                    reduces,
+                    ..
+                },
+                _,
+            ) => {
+                match (from.bytes, reduces) {
+                    (0, _) => self.store_async(who, to.place)?,
+                    (_, None) => self.memory.copy(*from, *to)?,
+                    (_, Some(access)) => self.reduce(who, *from, to.place, access.bytes)?,
                 }
                 if let Completion::Mbarrier(at) = ends {
                     let arrived = Operation::Complete(to.bytes.into());
@@ -140,6 +150,20 @@ impl<'a> Walk<'a> {
                     self.set(who, operand(0)?, extend(old, ty))?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// `cp.reduce.async.bulk` by one thread.
+    fn reduce(&mut self, who: Who, from: Span, to: Place, bytes: u32) -> Result<()> {
+        let instruction = self.operands(who)?;
+        let ty = alu::ty(instruction)?;
+        for number in (0..u64::from(from.bytes)).step_by(bytes as usize) {
+            let value = self.memory.load(behind(from.place, number), bytes)?;
+            let place = behind(to, number);
+            let old = self.memory.load(place, bytes)?;
+            let new = alu::update(instruction, ty, old, value, 0)?;
+            self.memory.store(place, bytes, new);
         }
         Ok(())
     }
