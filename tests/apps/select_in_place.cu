@@ -4,7 +4,7 @@
 //@ variants: clean
 //@ nvcc: -std=c++17 -arch=sm_80
 //@ expect: no-race
-//@ says: known: inside cub/agent/agent_*.cuh, not in your code
+//@ says: known: inside cub/agent/agent_select_if.cuh, not in your code
 #include "app.h"
 
 #include <algorithm>

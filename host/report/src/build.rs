@@ -399,6 +399,9 @@ impl<'a> Builder<'a> {
                 // No pattern is for all of it.
                 _ => None,
             },
+            later_block: race.ascending
+                && sites[0].0.op == log::Op::Load
+                && sites[1].0.op != log::Op::Load,
         }
     }
 

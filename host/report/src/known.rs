@@ -295,21 +295,27 @@ mod tests {
         let load = "/usr/local/cuda/include/cccl/cub/thread/thread_load.cuh";
         let inside = [(load, "cub::ThreadLoad"), (agent, consumes)];
         let own = [("/my.cu", "Iterator::operator[](int)"), (agent, consumes)];
-        let known = |kind: &str, blocks: [[u32; 3]; 2], frames: &[(&str, &str)]| {
-            let (mut race, views) = race(1, RuleId::ReleaseAcquire, frames);
-            race.kind = kind.to_owned().try_into().unwrap();
-            for (access, block) in race.accesses.iter_mut().zip(blocks) {
-                access.block = Some(block);
-            }
+        let known = |later_block: &[bool], frames: &[(&str, &str)]| {
+            let (race, views) = race(1, RuleId::ReleaseAcquire, frames);
+            let with = |&later_block: &bool| View {
+                later_block,
+                ..views[0].clone()
+            };
             let mut races = [race];
-            mark(&mut races, &[views]);
+            mark(&mut races, &[later_block.iter().map(with).collect()]);
             is_shipped(&races[0])
         };
-        let (first, later) = ([5, 0, 0], [1, 1, 0]);
-        assert!(known("read-write", [first, later], &inside));
-        assert!(!known("read-write", [later, first], &inside));
-        assert!(!known("write-read", [first, later], &inside));
-        assert!(!known("read-write", [first, later], &own));
+        assert!(known(&[true], &inside));
+        assert!(!known(&[false], &inside));
+        // One launch of two is enough for it to count.
+        assert!(!known(&[true, false], &inside));
+        assert!(!known(&[true], &own));
+        let other = "/usr/local/cuda/include/cccl/cub/agent/agent_adjacent_difference.cuh";
+        let differs = "void cub::detail::adjacent_difference::AgentDifference<p>::consume_tile()";
+        assert!(!known(
+            &[true],
+            &[(load, "cub::ThreadLoad"), (other, differs)]
+        ));
     }
 
     #[test]

@@ -501,6 +501,10 @@ pub struct Race {
     /// Both sides are stores, and whenever they raced they wrote the same bytes.
     #[serde(default)]
     pub same_value: bool,
+    /// Whenever the pair raced in this launch, as far as that is known, its instructions came in this order, and a later
+    /// block of the grid executed the second one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ascending: bool,
     /// What the later access read or wrote, as far as it is known.
     #[serde(default)]
     pub value: Value,

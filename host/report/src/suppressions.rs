@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::DeTable;
 use toml::value::Datetime;
 
-use crate::model::{Access, Kind, Race};
+use crate::model::{Access, Race};
 use crate::names::{VARIABLE, demangle, forms, variable};
 
 /// The kinds of lines that ThreadSanitizer knows besides `race:`; they say nothing of races on a device.
@@ -73,9 +73,7 @@ struct Keys {
     instead: Option<String>,
     /// Of a shipped entry: whether both accesses must have stored the same value whenever they raced.
     same_value: Option<bool>,
-    /// Only in the shipped list: the kind of race ([`Race::kind`]).
-    kind: Option<Kind>,
-    /// Only in the shipped list: whether the second access is made by a later block of the grid than the first.
+    /// Only in the shipped list: whether a later block of the grid always wrote what a block had read.
     later_block: Option<bool>,
 }
 
@@ -156,6 +154,8 @@ pub(crate) struct View {
     pub(crate) kernels: [Option<String>; 2],
     /// What made the memory, as [`crate::model::Allocation::api`].
     pub(crate) allocation: Option<String>,
+    /// Whenever it raced, a later block of the grid wrote what a block had read.
+    pub(crate) later_block: bool,
 }
 
 impl View {
@@ -182,7 +182,7 @@ impl List {
         match all.entries.iter().find(|entry| entry.is_for_shipped()) {
             Some(entry) => Err(Wrong {
                 line: entry.line,
-                what: "`orders`, `instead`, `same_value`, `kind` and `later_block` are for the shipped list; remove them"
+                what: "`orders`, `instead`, `same_value` and `later_block` are for the shipped list; remove them"
                     .to_owned(),
             }),
             None => Ok(all),
@@ -377,12 +377,9 @@ impl Keys {
         fits(&self.id, &race.id)
             && fits(&self.rule, race.rule.as_str())
             && self.same_value.is_none_or(|same| same == race.same_value)
-            && self.kind.is_none_or(|kind| kind == race.kind)
-            && self.later_block.is_none_or(|later| {
-                let place = |of: &Access| of.block.map(|[x, y, z]| [z, y, x]);
-                let [first, second] = race.accesses.each_ref().map(place);
-                later == (first < second)
-            })
+            && self
+                .later_block
+                .is_none_or(|later| later == view.later_block)
             && self.kernel.as_ref().is_none_or(|pattern| {
                 let named = |name: &String| pattern.fits(name) || pattern.names(&demangle(name));
                 view.kernels().count() > 0 && view.kernels().all(named)
@@ -440,9 +437,7 @@ impl Entry {
 
     /// Whether it has keys that only the shipped list may have.
     fn is_for_shipped(&self) -> bool {
-        let own = |keys: &Keys| {
-            keys.same_value.is_some() || keys.kind.is_some() || keys.later_block.is_some()
-        };
+        let own = |keys: &Keys| keys.same_value.is_some() || keys.later_block.is_some();
         let own = matches!(&self.fits, Fits::Keys(keys) if own(keys));
         self.orders.is_some() || self.instead.is_some() || own
     }
@@ -528,6 +523,7 @@ pub(crate) mod tests {
             accesses: [access(first), access(second)],
             kernels: [Some("_Z1kPi".to_owned()), None],
             allocation: Some("variable _ZN1a4tileE".to_owned()),
+            later_block: false,
         }
     }
 

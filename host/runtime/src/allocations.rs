@@ -25,6 +25,19 @@ const GAP: u64 = 1 << 40;
 /// The most windows of global memory in which a launch is checked.
 pub const WINDOWS: usize = 3;
 
+/// Allocations that touch one another, at most, for them to count as one.
+const MOST_TOUCHING: usize = 256;
+
+fn end(of: &Allocation) -> u64 {
+    of.base.saturating_add(of.bytes)
+}
+
+/// Whether two allocations without a gap between them may be one buffer. Variables are not: code names each by its own
+/// name.
+fn touches(a: &Allocation, b: &Allocation) -> bool {
+    ![a, b].iter().any(|of| of.api.starts_with(VARIABLE))
+}
+
 impl Allocations {
     /// Remembers an allocation made by `api`.
     pub fn insert(&mut self, base: u64, bytes: u64, api: &str) {
@@ -79,9 +92,25 @@ impl Allocations {
         all.any(|(_, of)| Some(of.api.as_str()) != maker)
     }
 
-    /// First byte and number of bytes of the allocation that contains `address`.
+    /// First byte and number of bytes of the memory that a pointer with the value `address` may lead to: the allocation
+    /// that contains the address, or ends there, with those that touch it without a gap. A pointer to the end of one of
+    /// those may be meant for either, and mapped or registered memory may be one buffer in several pieces. None where too
+    /// many touch.
     pub fn range(&self, address: u64) -> Option<(u64, u64)> {
-        self.find(address).map(|found| (found.base, found.bytes))
+        let before = || self.live.range(..address).next_back().map(|(_, of)| of);
+        let ends = || before().filter(|of| end(of) == address);
+        let found = self.find(address).or_else(ends)?;
+        let (mut first, mut last) = (found, found);
+        for _ in 0..MOST_TOUCHING {
+            let left = self.live.range(..first.base).next_back();
+            let left = left.filter(|(_, of)| end(of) == first.base && touches(of, first));
+            let right = self.live.get(&end(last)).filter(|of| touches(last, of));
+            (first, last) = match (left, right) {
+                (None, None) => return Some((first.base, end(last) - first.base)),
+                (left, right) => (left.map_or(first, |(_, of)| of), right.unwrap_or(last)),
+            };
+        }
+        None
     }
 
     /// First byte and number of bytes of the variable with a name, if no other module has one of that name.
@@ -113,7 +142,7 @@ impl Allocations {
     pub fn unwritten(&self, pointers: &Pointers, parameters: &[u8]) -> u64 {
         let base = |offset: &u32| {
             let bytes = parameters.get(*offset as usize..)?.first_chunk::<8>()?;
-            Some(self.find(u64::from_le_bytes(*bytes))?.base)
+            Some(self.range(u64::from_le_bytes(*bytes))?.0)
         };
         let bases: Vec<Option<u64>> = pointers.offsets.iter().map(base).collect();
         let variables = self.variables(&pointers.variables);

@@ -675,6 +675,7 @@ impl Checker {
             },
             thread: thread(launch, record.cta, record.thread),
             previous_thread: previous,
+            ascending: record.previous_cta != UNKNOWN && record.previous_cta < record.cta,
             previous_block: (record.previous_cta != UNKNOWN)
                 .then(|| thread(launch, record.previous_cta, 0).block),
             ..log::Race::default()
@@ -696,10 +697,16 @@ impl Checker {
         if !provable || !race.decided || race.level != farthest || !skips {
             return false;
         }
-        let offset = |site| module.code.site(site).map(|site| site.offset);
-        let (Some(a), Some(b)) = (offset(race.site), offset(race.previous_site)) else {
+        let site = |site| module.code.site(site);
+        let (Some(now), Some(before)) = (site(race.site), site(race.previous_site)) else {
             return false;
         };
+        let (a, b) = (now.offset, before.offset);
+        if race.ascending && !before.op.is_write() {
+            // A block has read what a later one writes. That may be in place, and the blocks may come in another order in a
+            // later launch.
+            return false;
+        }
         let known = module.known.entry(launch.kernel.clone()).or_default();
         known.insert((space, [a.min(b), a.max(b)]));
         true

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use ptx::ast::{Instruction, Module, Operand, Type};
+use ptx::ast::{Instruction, Module, Operand};
 use ptx::isa::{self, AtomicOp, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
 use shadow::hb::{Access, Kind, Look, Order, Scope, Waited};
 
@@ -309,11 +309,7 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         Semantics::AcqRel => Order::AcqRel(within),
         Semantics::Volatile | Semantics::Mmio => Order::Relaxed(Scope::Sys),
     };
-    // Atomics on two halves are atomic for each of them only.
-    let halves = match (op.kind, op.ty) {
-        (MemoryKind::Rmw | MemoryKind::Reduction, Type::F16x2 | Type::BF16x2) => 2,
-        _ => 1,
-    };
+    let halves = op.halves();
     (told || op.bytes_per_element > 0 || op.kind == MemoryKind::BulkCopy).then_some(Access {
         kind,
         order,

@@ -90,6 +90,7 @@ pub(crate) fn race(
         previous_block: Some(indices(before).block),
         elsewhere: false,
         same_value: found.compared.same_value(count),
+        ascending: found.ascending,
         value,
         previous_value,
         work: Vec::new(),

@@ -35,6 +35,8 @@ pub(crate) struct Found {
     pub(crate) count: u64,
     /// It was more often than that: see [`Pairs::enough`].
     pub(crate) at_least: bool,
+    /// See [`crate::log::Race::ascending`].
+    pub(crate) ascending: bool,
     /// The lowest and the highest address, or offset in shared memory, where it was.
     pub(crate) span: [u64; 2],
     /// What would have ordered the witness.
@@ -86,6 +88,11 @@ fn apart(race: &Race) -> (bool, bool) {
     (a.cta != b.cta, a.warp != b.warp)
 }
 
+/// Whether a later block makes the second access.
+fn is_ascending(race: &Race) -> bool {
+    race.earlier.thread.cta < race.later.thread.cta
+}
+
 pub(crate) fn is_shared(place: Place) -> bool {
     matches!(place, Place::Shared { .. })
 }
@@ -112,6 +119,8 @@ impl Pairs {
             Some(&at) => {
                 self.found[at].count += 1;
                 self.found[at].spans(race.place);
+                self.found[at].ascending &=
+                    is_ascending(&race) && race.earlier.site == self.found[at].race.earlier.site;
                 // What orders threads that are further apart orders the others too. Where a copy has not been waited
                 // for, no barrier is enough.
                 let rank = |race: &Race| (race.rule == Rule::Asynchronous, apart(race));
@@ -131,6 +140,7 @@ impl Pairs {
                     race,
                     count: 1,
                     at_least: false,
+                    ascending: is_ascending(&race),
                     span: [race.place.address(); 2],
                     cause: None,
                     precedes_issue: false,
@@ -177,6 +187,7 @@ impl Pairs {
         match pair {
             Some(at) if race.of_many && self.every.is_none() => {
                 self.found[at].at_least = true;
+                self.found[at].ascending = false;
                 self.found[at].spans(race.place);
                 Enough::OfSite
             }

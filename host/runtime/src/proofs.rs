@@ -113,10 +113,12 @@ impl Proved {
     pub(crate) fn refuted(&self, mut lines: [u32; 2]) -> Option<String> {
         // Whichever came first.
         lines.sort_unstable();
+        // Of several accesses on a line it may be any.
         let argument = |line| {
-            let mut all = self.places.iter().zip(&self.proof.accesses);
-            let (_, result) = all.find(|((_, of), _)| *of == line)?;
-            result.as_ref().ok().copied()
+            let all = self.places.iter().zip(&self.proof.accesses);
+            let mut on_line = all.filter(|((_, of), _)| *of == line);
+            let first = on_line.next()?.1.as_ref().ok().copied();
+            first.filter(|_| on_line.all(|(_, result)| result.is_ok()))
         };
         let line = lines.into_iter().find(|line| argument(*line).is_some())?;
         let argument = argument(line)?;

@@ -16,6 +16,15 @@ pub const ARENA: u64 = 0x2000_0000_0000;
 /// Allocations start at multiples of this, which is what a texture in linear memory needs.
 const ALIGNMENT: u64 = 512;
 
+/// What memory of the arena takes up. The address behind its last byte belongs to no other memory, so that a pointer to
+/// that address is not taken for one to what comes next.
+fn room(bytes: u64) -> Option<u64> {
+    bytes
+        .max(1)
+        .checked_add(1)?
+        .checked_next_multiple_of(ALIGNMENT)
+}
+
 /// The memory of a device.
 #[derive(Debug)]
 pub struct Memory {
@@ -143,7 +152,7 @@ impl Memory {
     /// Hands out bytes of the arena at an address, behind all that has been handed out.
     fn take(&mut self, address: u64, bytes: u64) -> Option<()> {
         let offset = address.checked_sub(ARENA)?;
-        let room = bytes.max(1).checked_next_multiple_of(ALIGNMENT)?;
+        let room = room(bytes)?;
         let end = offset.checked_add(room).filter(|&end| end <= self.size)?;
         let gap = offset.checked_sub(self.top)?;
         if !offset.is_multiple_of(ALIGNMENT) || bytes == 0 {
@@ -180,7 +189,7 @@ impl Memory {
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, DeviceError> {
         let bytes = bytes.max(1);
         let full = DeviceError::OutOfMemory { bytes };
-        let Some(room) = bytes.checked_next_multiple_of(ALIGNMENT) else {
+        let Some(room) = room(bytes) else {
             return Err(full);
         };
         let hole = self.holes.iter().find(|&(_, &length)| length >= room);
@@ -222,7 +231,7 @@ impl Memory {
         };
         self.regions.remove(&address);
         let offset = address - ARENA;
-        let room = region.bytes.next_multiple_of(ALIGNMENT);
+        let room = room(region.bytes).unwrap_or(region.bytes);
         // Memory is handed out zeroed, so it is cleaned on its way back.
         if let Some(arena) = &self.mappings[0] {
             arena.discard(offset, room);
@@ -392,8 +401,33 @@ impl Memory {
     /// Copies from the device.
     ///
     /// # Errors
-    /// When the range is not inside one region.
+    /// When some of the range is in no region.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let mut rest = into;
+        for (at, count) in self.pieces(address, rest.len() as u64)? {
+            let (now, later) = rest.split_at_mut(count as usize);
+            self.read_piece(at, now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// The parts of a range that lie in one region each.
+    fn pieces(&self, address: u64, bytes: u64) -> Result<Vec<(u64, u64)>, DeviceError> {
+        let bad = || DeviceError::InvalidRange { address, bytes };
+        let end = address.checked_add(bytes).ok_or_else(bad)?;
+        let mut pieces = Vec::new();
+        let mut at = address;
+        while at < end {
+            let window = self.window(at).ok_or_else(bad)?;
+            let count = end.min(window.end) - at;
+            pieces.push((at, count));
+            at += count;
+        }
+        Ok(pieces)
+    }
+
+    fn read_piece(&self, address: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         let (words, mut at) = self.range(address, into.len() as u64)?;
         let mut rest = into;
         if at.is_multiple_of(4) {
@@ -422,8 +456,18 @@ impl Memory {
     /// Copies to the device.
     ///
     /// # Errors
-    /// When the range is not inside one region.
+    /// When some of the range is in no region.
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let mut rest = from;
+        for (at, count) in self.pieces(address, rest.len() as u64)? {
+            let (now, later) = rest.split_at(count as usize);
+            self.write_piece(at, now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn write_piece(&mut self, address: u64, from: &[u8]) -> Result<(), DeviceError> {
         let (words, mut at) = self.range(address, from.len() as u64)?;
         let mut rest = from;
         if at.is_multiple_of(4) {
@@ -450,17 +494,21 @@ impl Memory {
     /// Sets `bytes` bytes to `value`.
     ///
     /// # Errors
-    /// When the range is not inside one region.
+    /// When some of the range is in no region.
     pub fn fill(&mut self, address: u64, value: u8, bytes: u64) -> Result<(), DeviceError> {
+        for (at, count) in self.pieces(address, bytes)? {
+            self.fill_piece(at, value, count)?;
+        }
+        Ok(())
+    }
+
+    fn fill_piece(&mut self, address: u64, value: u8, bytes: u64) -> Result<(), DeviceError> {
         let window = self.window(address).filter(|_| bytes > 0);
         // Zeroing whole device allocations is how programs start; keep their pages uncommitted.
         if let Some(window) = window.filter(|w| {
             let own = w.mapping == 0 || self.placed.contains(&w.mapping);
             value == 0 && own && bytes >= 1 << 16
         }) {
-            if bytes > window.end - address {
-                return Err(DeviceError::InvalidRange { address, bytes });
-            }
             if let Some(mapping) = &self.mappings[window.mapping as usize] {
                 mapping.discard(address - window.origin, bytes);
             }
@@ -468,10 +516,9 @@ impl Memory {
         }
         let chunk = [value; 4096];
         let mut done = 0;
-        self.range(address, bytes)?;
         while done < bytes {
             let count = (bytes - done).min(chunk.len() as u64);
-            self.write(address + done, &chunk[..count as usize])?;
+            self.write_piece(address + done, &chunk[..count as usize])?;
             done += count;
         }
         Ok(())

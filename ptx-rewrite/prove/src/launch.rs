@@ -232,7 +232,9 @@ impl Plan {
             if low < start || high > end {
                 let assumed = open
                     .iter()
-                    .any(|&symbol| self.is_assumed(evaluation, symbol));
+                    .any(|&symbol| self.is_assumed(evaluation, symbol))
+                    && !(space == Space::Global
+                        && self.is_elsewhere(evaluation, &address, &path, [start, start + bytes]));
                 if !assumed || end < start {
                     let text = "its address may leave the allocation of its pointer".to_owned();
                     posed.refused[index].get_or_insert(text);
@@ -257,7 +259,7 @@ impl Plan {
                 && let Some(all) = &mut posed.footprint
             {
                 all.push(Footprint {
-                    bytes: site.bytes,
+                    bytes: site.element,
                     wide: site.scope >= Scope::Gpu,
                     start: low.max(0) as u64,
                     end: (high + i128::from(site.bytes)).max(0) as u64,
@@ -398,6 +400,26 @@ impl Plan {
         let full = full_range(item.bits);
         let bounded = range.low > full.low || range.high < full.high;
         !bounded || self.is_opaque(evaluation, node, &mut Vec::new())
+    }
+
+    /// Whether what is known of an address lies outside of the bytes of its pointer's memory, in other memory.
+    fn is_elsewhere(
+        &self,
+        evaluation: &mut Evaluation<'_>,
+        address: &Form,
+        path: &Rows,
+        [start, end]: [i128; 2],
+    ) -> bool {
+        let mut known = address.clone();
+        known
+            .terms
+            .retain(|&mut (symbol, _)| self.open(evaluation, &Form::symbol(symbol)).is_empty());
+        let Interval { low, high } = evaluation.symbols.bounds(&known, path);
+        let other = |at: i128| match u64::try_from(at).map(|at| evaluation.allocation(at)) {
+            Ok(Memory::Global(first, _)) => i128::from(first) != start,
+            _ => false,
+        };
+        (low > end || high < start) && (other(low) || other(high))
     }
 
     /// Whether a value is one of some that are not followed.

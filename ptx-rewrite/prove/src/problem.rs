@@ -77,7 +77,8 @@ pub enum Effect {
     Store,
     /// Reads and writes in one step; two of one [class](Self::Atomic::class) do not race with each other.
     Atomic {
-        /// Atomics of the same class, bytes and address have scopes that include each other.
+        /// Atomics of the same class, bytes and address are atomic for the same elements, and have scopes that include each
+        /// other.
         class: u32,
     },
 }

@@ -32,6 +32,8 @@ pub(crate) struct Site {
     /// The threads that its atomicity includes.
     pub(crate) scope: Scope,
     pub(crate) bytes: u32,
+    /// Bytes of the elements that an atomic is atomic for.
+    pub(crate) element: u32,
     /// It loads through the read-only path (`ld.global.nc`, `ldu`).
     pub(crate) read_only_path: bool,
     pub(crate) address: Option<NodeId>,
@@ -48,7 +50,9 @@ impl Site {
         let wide = shared || self.scope >= Scope::Gpu;
         match self.kind {
             MemoryKind::Load => Effect::Load,
-            MemoryKind::Rmw | MemoryKind::Reduction if wide => Effect::Atomic { class: 0 },
+            MemoryKind::Rmw | MemoryKind::Reduction if wide => Effect::Atomic {
+                class: self.element,
+            },
             _ => Effect::Store,
         }
     }
@@ -274,6 +278,7 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
             kind: op.kind,
             scope: op.scope,
             bytes: op.bytes(),
+            element: op.bytes_per_element / op.halves(),
             read_only_path: op.nc,
             address,
             guard,

@@ -13,6 +13,7 @@ use hashbrown::HashMap;
 use super::clock::Time;
 use super::copy::Part;
 use super::entry::{Class, Entry, Who};
+use super::observed::Seen;
 use super::place::{Epoch, Id, Thread};
 use super::row::Row;
 use super::word::{Found, Hit, NAMED, Outcome, Reads, Word};
@@ -328,8 +329,12 @@ impl History {
         }
     }
 
-    /// Calls `each` with the writes to some words.
-    pub(crate) fn writes(&mut self, words: RangeInclusive<u64>, each: &mut dyn FnMut(u64, &Entry)) {
+    /// Calls `each` with the writes to some words, and with what threads have observed there.
+    pub(crate) fn writes(
+        &mut self,
+        words: RangeInclusive<u64>,
+        each: &mut dyn FnMut(u64, &Entry, &[Seen]),
+    ) {
         let per_line = LINE / WORD;
         for line in lines(&words) {
             if !self.pages.contains_key(&(line / PAGE as u64)) {
@@ -340,10 +345,12 @@ impl History {
                 let word = line * per_line + u64::from(at);
                 let rows = found.writes.iter().filter(|row| row.words >> at & 1 == 1);
                 for row in rows {
-                    row.entries(at, true).for_each(|entry| each(word, &entry));
+                    row.entries(at, true)
+                        .for_each(|entry| each(word, &entry, &[]));
                 }
                 if found.own >> at & 1 == 1 {
-                    found.word(at).writes().for_each(|entry| each(word, entry));
+                    let own = found.word(at);
+                    own.writes().for_each(|entry| each(word, entry, own.seen()));
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! reads only if a `fence.proxy.async` stands between, behind the write and before the copy in
 //! causality order.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use hashbrown::HashMap;
@@ -11,6 +12,7 @@ use hashbrown::HashMap;
 use super::clock::{Time, Times};
 use super::entry::Rule;
 use super::history::WORD;
+use super::observed::Seen;
 use super::place::{Shape, Thread, Warp};
 use super::{Engine, Enough, Place, Race, Side, Span, each};
 
@@ -151,7 +153,7 @@ impl Engine {
             return;
         };
         let history = self.memory.of(place);
-        history.writes(first / WORD..=(end - 1) / WORD, &mut |word, entry| {
+        history.writes(first / WORD..=(end - 1) / WORD, &mut |word, entry, seen| {
             let start = first.saturating_sub(word * WORD).min(WORD) as u32;
             let past = (end - word * WORD).min(WORD) as u32;
             let mask = ((1 << past) - (1 << start)) as u8;
@@ -160,14 +162,23 @@ impl Engine {
             }
             for lane in each(entry.lanes) {
                 let writer = entry.warp.warp().lane(lane);
+                // The write itself, and what has observed it.
+                let mut points = vec![(writer, entry.time)];
+                let observes = |of: &&Seen| {
+                    of.order.chain == entry.order.chain
+                        && entry.beyond(1 << lane, of.order.index) == 0
+                };
+                let seen = seen.iter().filter(|_| entry.order.chain != 0);
+                points.extend(seen.filter(observes).map(|of| (of.thread, of.time)));
                 // What nothing orders at all is another race.
                 // A thread's own time is behind that of a write that a journal has told late.
-                let ordered = writer == me || times.get(me, writer) >= entry.time;
-                if ordered
-                    && !before
-                        .iter()
-                        .any(|fence| fence.is_behind(writer, entry.time))
-                {
+                let mut ordered = points
+                    .iter()
+                    .filter(|&&(of, time)| of == me || times.get(me, of) >= time);
+                let fenced = |&(of, time): &(Thread, Time)| {
+                    before.iter().any(|fence| fence.is_behind(of, time))
+                };
+                if ordered.next().is_some() && !points.iter().any(fenced) {
                     _ = found(Race {
                         later: Side { thread: me, site },
                         earlier: Side {

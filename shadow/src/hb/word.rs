@@ -406,6 +406,11 @@ impl Word {
         }
     }
 
+    /// What threads have observed.
+    pub(crate) fn seen(&self) -> &[Seen] {
+        self.strong.as_ref().map_or(&[], |strong| &strong.seen)
+    }
+
     /// The writes.
     pub(crate) fn writes(&self) -> impl Iterator<Item = &Entry> {
         let strong = self.strong.iter().map(|strong| &strong.wide[1]);

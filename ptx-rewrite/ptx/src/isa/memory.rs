@@ -41,6 +41,14 @@ impl MemoryOp {
         u32::from(self.vector) * self.bytes_per_element
     }
 
+    /// Halves of an element: an atomic on two packed numbers is atomic for each of them only (PTX ISA, `atom`, `red`).
+    pub fn halves(&self) -> u32 {
+        match (self.kind, self.ty) {
+            (MemoryKind::Rmw | MemoryKind::Reduction, Type::F16x2 | Type::BF16x2) => 2,
+            _ => 1,
+        }
+    }
+
     /// True for relaxed, acquire, release, volatile and atomic accesses.
     pub fn is_strong(&self) -> bool {
         self.sem != Semantics::Weak

@@ -244,8 +244,9 @@ impl Reader<'_, '_> {
             let reads = self.has("read");
             return Ok(Some(What::Wait(Waited { left, bulk, reads })));
         }
-        if !matches!(self.first(), "async" | "reduce") || self.has("tensor") || self.has("prefetch")
-        {
+        // Where `async` is not the first suffix, the bulk copy reduces.
+        let reduces = self.first() != "async";
+        if reduces && !bulk || self.has("tensor") || self.has("prefetch") {
             return Ok(None);
         }
         if self.has("mbarrier") {
@@ -286,7 +287,7 @@ impl Reader<'_, '_> {
             to: Span { place: to, bytes },
             ends,
             bulk,
-            reduces: match self.first() == "reduce" {
+            reduces: match reduces {
                 true => Some(self.reduction(Scope::Gpu)?),
                 false => None,
             },
