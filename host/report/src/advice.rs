@@ -526,6 +526,7 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
             .repair
             .as_ref()
             .is_some_and(|repair| repair.counted.is_some());
+    let polled = race.repair.as_ref().is_some_and(|repair| repair.polled);
     let relaxed = race
         .repair
         .as_ref()
@@ -539,6 +540,21 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
         (Why::Proxy, _) => blocks::proxy(accesses, sources),
         _ if blocks::initialises(race, accesses) => return None,
         (_, Some(cause)) => completion(cause, race),
+        (Why::Unordered, _) if polled => {
+            let [write, read] = match accesses[0].op {
+                Op::Ld => [1, 0],
+                _ => [0, 1],
+            };
+            let scope = match level {
+                Level::Grid => "device",
+                Level::Cta | Level::Warp => "block",
+            };
+            format!(
+                "the loop at {} waits for the plain write at {}: make both atomic, by `cuda::atomic_ref` of {scope} scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
+                line(&accesses[read], sources),
+                line(&accesses[write], sources)
+            )
+        }
         _ if let Some(frames) = relaxed.filter(|_| level == Level::Grid) => {
             let at = frames.last().map_or_else(String::new, |frame| {
                 format!(" at {}:{}", sources.shown(&frame.file), frame.line)
@@ -553,6 +569,7 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
         }
         _ if blocks::of_cluster(race) => return None,
         (Why::Fences | Why::Counted, _) if counted => return None,
+        (Why::Fences | Why::Counted, _) if locks::differ(accesses) => locks::remedy(accesses),
         (Why::Counted, _) => "put `__threadfence()` after the atomic of the thread that finds the counter complete, before it lets the others go on".to_owned(),
         (Why::Fences, _) => "hand the order over by a flag or a counter: write it after the fence of the first thread, and read it before a fence of the second thread; fences alone order nothing".to_owned(),
         _ if !race.decided => "run the program with `--device sim --mode precise`, which decides: the kernel has operations that may order the two accesses, and the checks of this mode cannot follow them".to_owned(),

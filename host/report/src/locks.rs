@@ -185,6 +185,13 @@ pub(crate) fn lock_order(accesses: &[Access; 2]) -> String {
     )
 }
 
+/// Both sides hold locks, and none in common.
+pub(crate) fn differ([first, second]: &[Access; 2]) -> bool {
+    let common = |held: &HeldLock| second.locks.iter().any(|other| is_same(held, other));
+    let none = first.locks.is_empty() || second.locks.is_empty();
+    !none && !first.locks.iter().any(common)
+}
+
 /// What would order both sides in every run.
 pub(crate) fn remedy(accesses: &[Access; 2]) -> String {
     if let Some(held) = read(accesses) {

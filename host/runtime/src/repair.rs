@@ -167,6 +167,7 @@ fn together(
             with: common.with.iter().map(|&at| flow.place(at)).collect(),
         })
     };
+    let waits = ptx::waits(module, function);
     let repairs = pairs.iter().zip(places).map(|((pair, sites), places)| {
         let around = sites.map(|at| flow.around(at));
         let of_block = pair.order() == Order::Block;
@@ -197,6 +198,9 @@ fn together(
             early: pair
                 .flag_written
                 .is_some_and(|line| flow.precedes(line, sites[0])),
+            polled: { [[0, 1], [1, 0]] }
+                .iter()
+                .any(|&[a, b]| waits.contains(&sites[a]) && flow.stores_plainly(sites[b])),
             unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
             waits: places.waits,
             completes: sites.iter().find_map(|&at| flow.completes(at)),

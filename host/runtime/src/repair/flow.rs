@@ -211,6 +211,12 @@ impl<'a> Flow<'a> {
         })
     }
 
+    /// Whether a statement is a store and no strong one.
+    pub(super) fn stores_plainly(&self, at: usize) -> bool {
+        let instruction = self.instruction(at).and_then(memory);
+        instruction.is_some_and(|op| op.kind == MemoryKind::Store && !op.is_strong())
+    }
+
     /// Whether the write of a flag at a line comes before a statement, and never after it.
     pub(super) fn precedes(&self, line: u32, to: usize) -> bool {
         self.on_line(line).is_some_and(|(at, _)| {

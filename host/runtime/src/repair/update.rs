@@ -150,7 +150,20 @@ impl<'a> Updates<'a> {
         let others = operation.operands[1..].iter();
         let mut others = others.filter(|other| !std::ptr::eq(*other, input));
         let apart = !others.any(|other| self.depends(at, other, load));
-        apart.then_some((load, name))
+        match self.decides(load, store) {
+            // As in `if (*count < most) *count += 1`.
+            true => Some((load, ANY)),
+            false => apart.then_some((load, name)),
+        }
+    }
+
+    /// Whether a load decides if a store is executed: by the guard of the store, or by a branch between the two.
+    fn decides(&self, load: usize, store: usize) -> bool {
+        self.body.instructions().any(|(at, of)| {
+            let between = load < at && (at == store || at < store && of.opcode == "bra");
+            let guard = of.guard.as_ref().filter(|_| between);
+            guard.is_some_and(|guard| self.register_depends(at, &guard.predicate, load))
+        })
     }
 
     /// The store of an update that both sites belong to, whatever it computes.
@@ -167,9 +180,13 @@ impl<'a> Updates<'a> {
 
     /// Whether the value of an operand depends on a load; also when that cannot be found out.
     fn depends(&self, at: usize, operand: &Operand, load: usize) -> bool {
-        let Operand::Name { name, .. } = element(operand) else {
-            return false;
-        };
+        match element(operand) {
+            Operand::Name { name, .. } => self.register_depends(at, name, load),
+            _ => false,
+        }
+    }
+
+    fn register_depends(&self, at: usize, name: &str, load: usize) -> bool {
         let mut open: Vec<_> = { self.flow.register(at, name) }
             .map(|register| (at, register))
             .into_iter()
