@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 use crate::log::{self, Answer};
-use crate::model::{FrameAt, Report};
+use crate::model::{FrameAt, Race, Report};
 use crate::names::demangle;
 use crate::side::{frames, shown};
 use crate::source::Sources;
@@ -271,6 +271,7 @@ pub(crate) fn incomplete(report: &Report) -> Option<String> {
 /// The answers, a line for each kernel and for each reason.
 pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
     let mut lines = Vec::new();
+    let counts = report.races.iter().any(Race::counts);
     for of in &report.verified {
         let answer = match of.answer {
             Answer::AllData => "PROVED (all schedules, all data)",
@@ -308,6 +309,9 @@ pub(crate) fn lines(report: &Report, sources: &Sources) -> Vec<String> {
             line += ", if lanes of a warp that execute an access together go on together";
         }
         lines.push(line);
+        if of.answer == Answer::Race && !report.races.is_empty() && !counts {
+            lines.push("  its races do not count: they are known or suppressed".to_owned());
+        }
         // Several instructions of a line may have the same reason.
         let mut reasons: Vec<String> = Vec::new();
         for because in &of.because {

@@ -144,6 +144,26 @@ fn a_race_fails_though_all_values_were_the_same() {
 }
 
 #[test]
+fn races_that_are_suppressed_are_said_not_to_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("known.toml");
+    std::fs::write(&list, "[[suppress]]\nrule = 'CR001'\nreason = 'a test'\n").unwrap();
+    let list = list.to_str().unwrap();
+    let arguments = [
+        "--arg",
+        "u32[1]",
+        "--arg",
+        "u32[32]",
+        "--suppressions",
+        list,
+    ];
+    let (ran, verified) = verify("same", "32", &arguments);
+    let line = "RACE: same, 1 launch\n  its races do not count: they are known or suppressed\n";
+    ran.ends(75, &[line]);
+    assert_eq!(verified["answer"], "race");
+}
+
+#[test]
 fn volatile_data_races_unless_it_is_said_to_be_strong() {
     let (ran, verified) = verify("neighbour", "32", &["--arg", "u32[32]"]);
     ran.ends(66, &["error[CR001]", "RACE: neighbour"]);
