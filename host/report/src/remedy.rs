@@ -51,6 +51,8 @@ pub(crate) enum Remedy {
     OutOfBranch(Option<String>),
     /// Some threads have left before both accesses.
     Left(String),
+    /// The accesses are made in two calls of this function.
+    BetweenCalls(String),
     /// Nothing is known of the way from one to the other.
     Between(&'static str),
     /// Accesses of different blocks, none of them atomic, and where the kernel can be split between them.
@@ -97,6 +99,9 @@ impl Remedy {
             Remedy::Between("__syncwarp()") => "put `__syncwarp()` between the two accesses, with a mask of the lanes that execute both if not all of the warp do; lanes of a warp do not run in lockstep".to_owned(),
             Remedy::Between(call) => format!(
                 "put `{call}` between the two accesses, where all threads of the block pass"
+            ),
+            Remedy::BetweenCalls(function) => format!(
+                "put `__syncthreads()` at the end of `{function}`, or between its calls: the two accesses are made in two calls"
             ),
             Remedy::OtherBlocks(places) => {
                 let places = match &places[..] {
@@ -254,6 +259,9 @@ fn instruction(frames: &[log::Frame], line: u32, sources: &Sources) -> String {
 /// The form for accesses that only some threads of the block make, by the branch that leads there: the compiler joins
 /// branches, so that the source says more about what is in one than the control flow.
 fn around(repair: &log::Repair, accesses: &[Access; 2], sources: &Sources) -> Remedy {
+    if repair.between_calls {
+        return Remedy::BetweenCalls(accesses[1].function.clone());
+    }
     let Some(branch) = &repair.conditional else {
         return Remedy::Between("__syncthreads()");
     };

@@ -204,6 +204,10 @@ fn together(
             unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
             waits: places.waits,
             completes: sites.iter().find_map(|&at| flow.completes(at)),
+            between_calls: of_block && !function.entry && {
+                let open = |way| flow.reaches(way, &[], Order::Block);
+                !open(*sites) && !open([sites[1], sites[0]])
+            },
             only_back: of_block && flow.only_back(*sites),
             unfinished: of_block && flow.unfinished(*sites),
         };

@@ -50,6 +50,9 @@ pub struct Repair {
     /// access to the later one.
     #[serde(default)]
     pub only_back: bool,
+    /// The accesses stand in a function that kernels call, and within one call barriers of the block order them.
+    #[serde(default)]
+    pub between_calls: bool,
     /// The later access is an asynchronous copy, and there is a path to the earlier one that does not wait for it.
     #[serde(default)]
     pub unfinished: bool,
