@@ -1,5 +1,5 @@
 // A function exchanges values of the threads of a block in shared memory. A kernel calls it twice, and the second call
-// writes what the first one may still read. What the report advises, the clean variant does, as it is said.
+// writes what the first one may still read. The clean variant applies the advice.
 //
 //@[clean] expect: no-race
 //@[racy] expect: advised

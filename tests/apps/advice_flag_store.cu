@@ -1,5 +1,5 @@
 // A flag that is stored like data, though another block waits for it in a loop; a counter that is counted up only while it
-// is small; and a sum under two different locks. What the report advises, the clean variant does, as it is said.
+// is small; and a sum under two different locks. The clean variant applies the advice.
 //
 //@[clean] expect: no-race
 //@[racy] expect: advised

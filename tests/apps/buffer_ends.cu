@@ -1,6 +1,6 @@
 // A kernel gets a pointer to the end of a buffer and counts backwards from it. Another one reads a buffer that consists of
 // two pieces of memory, mapped one behind the other, by indices that lead from the first piece into the second.
-// Racy: the buffers are those that the kernels write in the same launch.
+// Racy: the kernels write the buffers that they read.
 //@[clean] expect: no-race
 //@[racy] expect: race
 //@ nvcc: -cudart shared -arch=sm_90 -lcuda

@@ -542,8 +542,8 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
         (_, Some(cause)) => completion(cause, race),
         (Why::Unordered, _) if polled => {
             let [write, read] = match accesses[0].op {
-                Op::Ld => [1, 0],
-                _ => [0, 1],
+                Op::St => [0, 1],
+                _ => [1, 0],
             };
             let scope = match level {
                 Level::Grid => "device",

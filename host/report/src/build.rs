@@ -401,7 +401,7 @@ impl<'a> Builder<'a> {
             },
             later_block: race.ascending
                 && sites[0].0.op == log::Op::Load
-                && sites[1].0.op != log::Op::Load,
+                && matches!(sites[1].0.op, log::Op::Store | log::Op::Atomic),
         }
     }
 

@@ -58,6 +58,14 @@ const NUMBA: &[(&str, &str)] = &[
         "",
     ),
     (
+        "`cuda::atomic_ref` of device scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
+        "`cuda.threadfence()` and `cuda.atomic.exch` for the write, `cuda.atomic.add` of 0 and `cuda.threadfence()` for the read",
+    ),
+    (
+        "`cuda::atomic_ref` of block scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
+        "`cuda.threadfence_block()` and `cuda.atomic.exch` for the write, `cuda.atomic.add` of 0 and `cuda.threadfence_block()` for the read",
+    ),
+    (
         "`cuda::atomic_ref` of device scope",
         "`cuda.atomic.exch` for a write, `cuda.atomic.add` of 0 for a read",
     ),
@@ -88,6 +96,14 @@ const TRITON: &[(&str, &str)] = &[
     (
         "`st.release` (`cuda::memory_order_release`)",
         "`tl.atomic_xchg` and `sem=\"release\"`",
+    ),
+    (
+        "`cuda::atomic_ref` of device scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
+        "`tl.atomic_xchg` for the write, `tl.atomic_add` of 0 for the read",
+    ),
+    (
+        "`cuda::atomic_ref` of block scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
+        "`tl.atomic_xchg` for the write, `tl.atomic_add` of 0 for the read",
     ),
     (
         "`cuda::atomic_ref` of device scope",

@@ -185,7 +185,7 @@ pub(crate) fn lock_order(accesses: &[Access; 2]) -> String {
     )
 }
 
-/// Both sides hold locks, and none in common.
+/// Both threads hold locks, and no lock in common.
 pub(crate) fn differ([first, second]: &[Access; 2]) -> bool {
     let common = |held: &HeldLock| second.locks.iter().any(|other| is_same(held, other));
     let none = first.locks.is_empty() || second.locks.is_empty();

@@ -501,8 +501,8 @@ pub struct Race {
     /// Both sides are stores, and whenever they raced they wrote the same bytes.
     #[serde(default)]
     pub same_value: bool,
-    /// Whenever the pair raced in this launch, as far as that is known, its instructions came in this order, and a later
-    /// block of the grid executed the second one.
+    /// In this launch the first instruction always came first, and a later block of the grid executed the second one. Of
+    /// what cells have found, that is known of the first race alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ascending: bool,
     /// What the later access read or wrote, as far as it is known.

@@ -73,7 +73,7 @@ struct Keys {
     instead: Option<String>,
     /// Of a shipped entry: whether both accesses must have stored the same value whenever they raced.
     same_value: Option<bool>,
-    /// Only in the shipped list: whether a later block of the grid always wrote what a block had read.
+    /// Only in the shipped list: whether the read always came first and a later block of the grid made the write.
     later_block: Option<bool>,
 }
 
@@ -154,7 +154,7 @@ pub(crate) struct View {
     pub(crate) kernels: [Option<String>; 2],
     /// What made the memory, as [`crate::model::Allocation::api`].
     pub(crate) allocation: Option<String>,
-    /// Whenever it raced, a later block of the grid wrote what a block had read.
+    /// The read always came first, and a later block of the grid made the write.
     pub(crate) later_block: bool,
 }
 

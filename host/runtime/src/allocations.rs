@@ -25,8 +25,19 @@ const GAP: u64 = 1 << 40;
 /// The most windows of global memory in which a launch is checked.
 pub const WINDOWS: usize = 3;
 
-/// Allocations that touch one another, at most, for them to count as one.
-const MOST_TOUCHING: usize = 256;
+/// Allocations on either side that are joined with one that they touch, at most.
+const MOST_TOUCHING: usize = 64;
+
+/// Where a pointer leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// To no memory that is known: the value may be a number.
+    Nothing,
+    /// To memory, but it is not known to which.
+    Unknown,
+    /// First byte and number of bytes.
+    Memory(u64, u64),
+}
 
 fn end(of: &Allocation) -> u64 {
     of.base.saturating_add(of.bytes)
@@ -34,7 +45,7 @@ fn end(of: &Allocation) -> u64 {
 
 /// Whether two allocations without a gap between them may be one buffer. Variables are not: code names each by its own
 /// name.
-fn touches(a: &Allocation, b: &Allocation) -> bool {
+fn may_be_one(a: &Allocation, b: &Allocation) -> bool {
     ![a, b].iter().any(|of| of.api.starts_with(VARIABLE))
 }
 
@@ -92,25 +103,37 @@ impl Allocations {
         all.any(|(_, of)| Some(of.api.as_str()) != maker)
     }
 
-    /// First byte and number of bytes of the memory that a pointer with the value `address` may lead to: the allocation
-    /// that contains the address, or ends there, with those that touch it without a gap. A pointer to the end of one of
-    /// those may be meant for either, and mapped or registered memory may be one buffer in several pieces. None where too
-    /// many touch.
+    /// First byte and number of bytes of the memory that a pointer with the value `address` leads to, if that is known.
     pub fn range(&self, address: u64) -> Option<(u64, u64)> {
-        let before = || self.live.range(..address).next_back().map(|(_, of)| of);
-        let ends = || before().filter(|of| end(of) == address);
-        let found = self.find(address).or_else(ends)?;
-        let (mut first, mut last) = (found, found);
+        match self.leads_to(address) {
+            Target::Memory(base, bytes) => Some((base, bytes)),
+            Target::Nothing | Target::Unknown => None,
+        }
+    }
+
+    /// The memory that a pointer with the value `address` leads to: the allocation that contains the address, or ends there,
+    /// and those that touch it without a gap. A pointer to the end of one has the value of one to the start of the next, and
+    /// mapped or registered memory may be one buffer in several pieces.
+    fn leads_to(&self, address: u64) -> Target {
+        let before = self.live.range(..address).next_back().map(|(_, of)| of);
+        let ends = before.filter(|of| end(of) == address);
+        let (mut first, mut last) = match (self.find(address), ends) {
+            (None, None) => return Target::Nothing,
+            (Some(of), Some(ends)) if !may_be_one(ends, of) => return Target::Unknown,
+            (Some(of), _) | (None, Some(of)) => (of, of),
+        };
         for _ in 0..MOST_TOUCHING {
             let left = self.live.range(..first.base).next_back();
-            let left = left.filter(|(_, of)| end(of) == first.base && touches(of, first));
-            let right = self.live.get(&end(last)).filter(|of| touches(last, of));
-            (first, last) = match (left, right) {
-                (None, None) => return Some((first.base, end(last) - first.base)),
-                (left, right) => (left.map_or(first, |(_, of)| of), right.unwrap_or(last)),
-            };
+            let left = left.filter(|(_, of)| end(of) == first.base && may_be_one(of, first));
+            let right = self.live.get(&end(last));
+            let right = right.filter(|of| may_be_one(last, of));
+            if left.is_none() && right.is_none() {
+                return Target::Memory(first.base, end(last) - first.base);
+            }
+            first = left.map_or(first, |(_, of)| of);
+            last = right.unwrap_or(last);
         }
-        None
+        Target::Unknown
     }
 
     /// First byte and number of bytes of the variable with a name, if no other module has one of that name.
@@ -140,11 +163,21 @@ impl Allocations {
     /// [inserted](Self::insert) as [`VARIABLE`] with their names; where several modules have one of a name, it is
     /// each of them.
     pub fn unwritten(&self, pointers: &Pointers, parameters: &[u8]) -> u64 {
-        let base = |offset: &u32| {
+        let target = |offset: &u32| {
             let bytes = parameters.get(*offset as usize..)?.first_chunk::<8>()?;
-            Some(self.range(u64::from_le_bytes(*bytes))?.0)
+            Some(self.leads_to(u64::from_le_bytes(*bytes)))
         };
-        let bases: Vec<Option<u64>> = pointers.offsets.iter().map(base).collect();
+        let targets: Vec<Option<Target>> = pointers.offsets.iter().map(target).collect();
+        if targets.contains(&Some(Target::Unknown)) {
+            return 0;
+        }
+        let bases: Vec<Option<u64>> = targets
+            .into_iter()
+            .map(|target| match target {
+                Some(Target::Memory(base, _)) => Some(base),
+                _ => None,
+            })
+            .collect();
         let variables = self.variables(&pointers.variables);
         // None where it is not known.
         let through = |set: u64| {
@@ -276,6 +309,37 @@ mod tests {
         assert_eq!(windows([(1 << 46) + 64, 0x2008]), [far, near, none]);
         all.remove(0x2000);
         assert!(all.find(0x2000).is_none());
+    }
+
+    #[test]
+    fn a_pointer_leads_to_all_that_touches_and_to_what_ends_there() {
+        let mut all = Allocations::default();
+        all.insert(0x1000, 0x100, "cudaMalloc");
+        all.insert(0x2000, 0x1000, "cuMemMap");
+        all.insert(0x3000, 0x1000, "cuMemMap");
+        assert_eq!(all.range(0x1100), Some((0x1000, 0x100)));
+        assert_eq!(all.range(0x1101), None);
+        for inside in [0x2000, 0x2fff, 0x3000, 0x4000] {
+            assert_eq!(all.range(inside), Some((0x2000, 0x2000)), "{inside:#x}");
+        }
+        // A variable is no part of what it touches, and a pointer in between may lead to either.
+        all.insert(0x4000, 0x10, &format!("{VARIABLE}x"));
+        assert_eq!(all.leads_to(0x4000), Target::Unknown);
+        assert_eq!(all.range(0x4001), Some((0x4000, 0x10)));
+        assert_eq!(all.range(0x3fff), Some((0x2000, 0x2000)));
+        // Of very many pieces nothing is known.
+        for piece in 0..1000 {
+            all.insert(0x10_0000 + 0x100 * piece, 0x100, "cudaMalloc");
+        }
+        let pointers = Pointers {
+            offsets: vec![0, 8],
+            loads: vec![0b01],
+            writes: vec![0b10],
+            ..Pointers::default()
+        };
+        assert_eq!(all.leads_to(0x10_8000), Target::Unknown);
+        let parameters = [0x10_8000u64, 0x1000].map(u64::to_le_bytes).concat();
+        assert_eq!(all.unwritten(&pointers, &parameters), 0);
     }
 
     #[test]

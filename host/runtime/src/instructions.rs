@@ -317,7 +317,7 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
             _ if told => 0,
             // The instruction says how many bytes the whole copy has. Of a tensor it does not say how large an element is.
             MemoryKind::BulkCopy => op.ty.bytes(),
-            _ => op.bytes_per_element / halves,
+            _ => op.atomic_bytes(),
         },
         // What is told is told whole.
         elements: if told {

@@ -98,6 +98,11 @@ pub(crate) fn is_shared(place: Place) -> bool {
 }
 
 impl Found {
+    /// The pair has raced again.
+    fn ascends(&mut self, race: &Race) {
+        self.ascending &= is_ascending(race) && race.earlier.site == self.race.earlier.site;
+    }
+
     fn spans(&mut self, place: Place) {
         let [low, high] = self.span;
         self.span = [low.min(place.address()), high.max(place.address())];
@@ -119,8 +124,7 @@ impl Pairs {
             Some(&at) => {
                 self.found[at].count += 1;
                 self.found[at].spans(race.place);
-                self.found[at].ascending &=
-                    is_ascending(&race) && race.earlier.site == self.found[at].race.earlier.site;
+                self.found[at].ascends(&race);
                 // What orders threads that are further apart orders the others too. Where a copy has not been waited
                 // for, no barrier is enough.
                 let rank = |race: &Race| (race.rule == Rule::Asynchronous, apart(race));
@@ -187,7 +191,7 @@ impl Pairs {
         match pair {
             Some(at) if race.of_many && self.every.is_none() => {
                 self.found[at].at_least = true;
-                self.found[at].ascending = false;
+                self.found[at].ascends(race);
                 self.found[at].spans(race.place);
                 Enough::OfSite
             }

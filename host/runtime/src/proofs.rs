@@ -113,7 +113,7 @@ impl Proved {
     pub(crate) fn refuted(&self, mut lines: [u32; 2]) -> Option<String> {
         // Whichever came first.
         lines.sort_unstable();
-        // Of several accesses on a line it may be any.
+        // Several accesses may share a line. All of them must be proved.
         let argument = |line| {
             let all = self.places.iter().zip(&self.proof.accesses);
             let mut on_line = all.filter(|((_, of), _)| *of == line);

@@ -16,9 +16,9 @@ pub const ARENA: u64 = 0x2000_0000_0000;
 /// Allocations start at multiples of this, which is what a texture in linear memory needs.
 const ALIGNMENT: u64 = 512;
 
-/// What memory of the arena takes up. The address behind its last byte belongs to no other memory, so that a pointer to
-/// that address is not taken for one to what comes next.
-fn room(bytes: u64) -> Option<u64> {
+/// Bytes that an allocation occupies in the arena. The address behind its last byte belongs to no other memory, so that a
+/// pointer to its end is no pointer to what comes next.
+fn occupied(bytes: u64) -> Option<u64> {
     bytes
         .max(1)
         .checked_add(1)?
@@ -152,7 +152,7 @@ impl Memory {
     /// Hands out bytes of the arena at an address, behind all that has been handed out.
     fn take(&mut self, address: u64, bytes: u64) -> Option<()> {
         let offset = address.checked_sub(ARENA)?;
-        let room = room(bytes)?;
+        let room = occupied(bytes)?;
         let end = offset.checked_add(room).filter(|&end| end <= self.size)?;
         let gap = offset.checked_sub(self.top)?;
         if !offset.is_multiple_of(ALIGNMENT) || bytes == 0 {
@@ -189,7 +189,7 @@ impl Memory {
     pub fn alloc(&mut self, bytes: u64) -> Result<u64, DeviceError> {
         let bytes = bytes.max(1);
         let full = DeviceError::OutOfMemory { bytes };
-        let Some(room) = room(bytes) else {
+        let Some(room) = occupied(bytes) else {
             return Err(full);
         };
         let hole = self.holes.iter().find(|&(_, &length)| length >= room);
@@ -231,7 +231,7 @@ impl Memory {
         };
         self.regions.remove(&address);
         let offset = address - ARENA;
-        let room = room(region.bytes).unwrap_or(region.bytes);
+        let room = occupied(region.bytes).unwrap_or(region.bytes);
         // Memory is handed out zeroed, so it is cleaned on its way back.
         if let Some(arena) = &self.mappings[0] {
             arena.discard(offset, room);

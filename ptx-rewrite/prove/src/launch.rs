@@ -234,7 +234,13 @@ impl Plan {
                     .iter()
                     .any(|&symbol| self.is_assumed(evaluation, symbol))
                     && !(space == Space::Global
-                        && self.is_elsewhere(evaluation, &address, &path, [start, start + bytes]));
+                        && self.is_elsewhere(
+                            evaluation,
+                            &address,
+                            &path,
+                            &own,
+                            [start, start + bytes],
+                        ));
                 if !assumed || end < start {
                     let text = "its address may leave the allocation of its pointer".to_owned();
                     posed.refused[index].get_or_insert(text);
@@ -402,24 +408,34 @@ impl Plan {
         !bounded || self.is_opaque(evaluation, node, &mut Vec::new())
     }
 
-    /// Whether what is known of an address lies outside of the bytes of its pointer's memory, in other memory.
+    /// Whether the known part of an address lies outside of the bytes of its pointer's memory, in other memory or over more
+    /// than one address. `ways` are those in which the access comes about.
     fn is_elsewhere(
         &self,
         evaluation: &mut Evaluation<'_>,
         address: &Form,
         path: &Rows,
+        ways: &[Rows],
         [start, end]: [i128; 2],
     ) -> bool {
         let mut known = address.clone();
         known
             .terms
             .retain(|&mut (symbol, _)| self.open(evaluation, &Form::symbol(symbol)).is_empty());
-        let Interval { low, high } = evaluation.symbols.bounds(&known, path);
-        let other = |at: i128| match u64::try_from(at).map(|at| evaluation.allocation(at)) {
-            Ok(Memory::Global(first, _)) => i128::from(first) != start,
-            _ => false,
+        let mut hull: Option<Interval<i128>> = None;
+        for way in ways {
+            let rows: Rows = path.iter().chain(way).cloned().collect();
+            let range = evaluation.symbols.bounds(&known, &rows);
+            hull = Some(hull.map_or(range, |known| known.hull(range)));
+        }
+        let Some(Interval { low, high }) = hull else {
+            return false;
         };
-        (low > end || high < start) && (other(low) || other(high))
+        let in_other = || {
+            let memory = u64::try_from(low).map(|at| evaluation.allocation(at));
+            matches!(memory, Ok(Memory::Global(first, _)) if i128::from(first) != start)
+        };
+        (low > end || high < start) && (low != high || in_other())
     }
 
     /// Whether a value is one of some that are not followed.

@@ -56,7 +56,7 @@ pub struct Launch<'a> {
     pub parameters: &'a [u8],
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: u32,
-    /// First byte and number of bytes of the allocation that contains an address.
+    /// First byte and number of bytes of the memory that a pointer with a value leads to.
     pub allocation: &'a dyn Fn(u64) -> Option<(u64, u64)>,
     /// Where a variable of the module lies in global or constant memory: first byte and number of bytes.
     pub variable: &'a dyn Fn(&str) -> Option<(u64, u64)>,

@@ -77,8 +77,7 @@ pub enum Effect {
     Store,
     /// Reads and writes in one step; two of one [class](Self::Atomic::class) do not race with each other.
     Atomic {
-        /// Atomics of the same class, bytes and address are atomic for the same elements, and have scopes that include each
-        /// other.
+        /// Atomics of one class have elements of one size, and scopes that include each other.
         class: u32,
     },
 }

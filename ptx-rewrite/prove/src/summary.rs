@@ -278,7 +278,7 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
             kind: op.kind,
             scope: op.scope,
             bytes: op.bytes(),
-            element: op.bytes_per_element / op.halves(),
+            element: op.atomic_bytes(),
             read_only_path: op.nc,
             address,
             guard,

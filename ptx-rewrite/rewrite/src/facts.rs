@@ -95,7 +95,7 @@ impl Special {
         self.writes |= op.is_write();
         if op.is_strong() {
             self.observes |= matches!(op.kind, MemoryKind::Load | MemoryKind::Rmw);
-            self.strong_sizes |= op.bytes_per_element / op.halves();
+            self.strong_sizes |= op.atomic_bytes();
             match op.op {
                 Some(computes) if commutes(computes) && !op.ty.is_float() => {
                     let signed = 16 * u32::from(op.ty.is_signed());

@@ -109,10 +109,11 @@ impl FenceOrder {
         };
         // What nobody has waited for is in no order.
         let open = race.rule == Rule::Asynchronous && !Id::of(warp).makes_copies();
-        if open || race.rule == Rule::ReadOnly {
+        // A bulk copy lacks its proxy fence only where the write is in order.
+        if open || matches!(race.rule, Rule::ReadOnly | Rule::Proxy) {
             return false;
         }
-        if matches!(race.rule, Rule::Asynchronous | Rule::Proxy) {
+        if race.rule == Rule::Asynchronous {
             // What is in order all the same lacks something else.
             return main.knows(me, them) < race.time
                 && clocks.unordered(me, warp, 1 << them.lane, race.time) == 0;

@@ -32,7 +32,7 @@ pub struct Repair {
     /// The write of that flag stands before the earlier access in the code.
     #[serde(default)]
     pub early: bool,
-    /// One access is a plain store, and the other a load that a loop repeats until it sees another value.
+    /// One access is a plain store. The other is a load or an atomic that a loop repeats until it sees another value.
     #[serde(default)]
     pub polled: bool,
     /// An mbarrier that hands the one access over, and that the thread of the other does not wait for.

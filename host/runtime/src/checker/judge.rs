@@ -61,7 +61,7 @@ impl Checker {
             |why: String| log::Verified::of(log::Answer::Unknown, vec![log::Because::of(why)]);
         let module = self.modules.get(&pending.launch.module);
         let kernel = module.and_then(|of| of.kernels.get(&pending.launch.kernel));
-        let puzzle = kernel.and_then(|of| of.not_observable.first());
+        let unknown_operation = kernel.and_then(|of| of.not_observable.first());
         let verified = match (findings, obstacles, &outcome.error) {
             _ if outcome.deadlock => log::Verified::of(log::Answer::Race, Vec::new()),
             (Some(findings), Some(obstacles), failed) => {
@@ -83,10 +83,12 @@ impl Checker {
             log::Answer::AllData | log::Answer::ThisData if self.aliases.exist() => {
                 unknown("memory is mapped at two addresses".to_owned())
             }
-            log::Answer::AllData | log::Answer::ThisData if puzzle.is_some() => unknown(format!(
-                "what it does to memory is not understood: {}",
-                puzzle.map_or("", String::as_str)
-            )),
+            log::Answer::AllData | log::Answer::ThisData if unknown_operation.is_some() => {
+                unknown(format!(
+                    "the kernel has an instruction that the checker does not know: {}",
+                    unknown_operation.map_or("", String::as_str)
+                ))
+            }
             _ => verified,
         };
         let assumed = pending.assumed.take().unwrap_or_default();

@@ -159,9 +159,14 @@ impl<'a> Updates<'a> {
 
     /// Whether a load decides if a store is executed: by the guard of the store, or by a branch between the two.
     fn decides(&self, load: usize, store: usize) -> bool {
-        self.body.instructions().any(|(at, of)| {
-            let between = load < at && (at == store || at < store && of.opcode == "bra");
-            let guard = of.guard.as_ref().filter(|_| between);
+        let mut between = self.body.instructions().skip_while(|&(at, _)| at < load);
+        between.any(|(at, of)| {
+            let leads = || {
+                let [from, to] = [at, store].map(|of| self.cfg.block_of(of));
+                of.opcode == "bra" && self.leads(from, to).is_some()
+            };
+            let decides = at == store || load < at && at < store && leads();
+            let guard = of.guard.as_ref().filter(|_| decides);
             guard.is_some_and(|guard| self.register_depends(at, &guard.predicate, load))
         })
     }

@@ -1,6 +1,6 @@
 //! `cp.async`, bulk copies and asynchronous stores: done when they are issued.
 //!
-//! Observers get a copy that reduces as they get any copy: its instruction says that it reduces.
+//! Observers receive a copy that reduces as a copy. Its instruction says that it reduces.
 
 use events::SHARED_STEP;
 use ptx::ast::Space;

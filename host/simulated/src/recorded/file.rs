@@ -13,7 +13,7 @@ const FACTS: &str = "launch.json";
 const PTX: &str = "module.ptx";
 const MEMORY: &str = "memory.bin";
 /// Version of the format; others are not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Why a file is no recorded launch, or its parts do not fit together.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -41,7 +41,12 @@ impl MemoryOp {
         u32::from(self.vector) * self.bytes_per_element
     }
 
-    /// Halves of an element: an atomic on two packed numbers is atomic for each of them only (PTX ISA, `atom`, `red`).
+    /// Bytes for which an atomic is atomic: of a pair of packed numbers each half by itself (PTX ISA, `atom`, `red`).
+    pub fn atomic_bytes(&self) -> u32 {
+        self.bytes_per_element / self.halves()
+    }
+
+    /// 2 for atomics on pairs of packed numbers, else 1.
     pub fn halves(&self) -> u32 {
         match (self.kind, self.ty) {
             (MemoryKind::Rmw | MemoryKind::Reduction, Type::F16x2 | Type::BF16x2) => 2,

@@ -1,7 +1,7 @@
 //! Asynchronous copies and asynchronous barriers (mbarriers).
 //!
-//! PTX ISA, "Asynchronous Operations": not the thread itself makes a copy. The copy comes behind what the thread has done
-//! before, and before what follows a wait for it: of the thread for its group, or of any thread for the phase of the
+//! PTX ISA, "Asynchronous Operations": a thread does not make its copy itself. The copy comes behind what the thread has
+//! done before, and before what follows a wait for it: of the thread for its group, or of any thread for the phase of the
 //! mbarrier that it completes with. A thread that waits for the phase learns of the copy, and not of what the thread that
 //! has issued it has done besides.
 //!

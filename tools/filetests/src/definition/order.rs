@@ -8,7 +8,7 @@ use shadow::hb::{FenceKind, Order, Place, Scope};
 
 use super::asynchronous::{Asynchronous, makes_copies};
 use super::strong::{LENIENT, Scalars};
-use super::{Launch, Node, Party, Thread, What, atomic, byte, party, threads, writes};
+use super::{Launch, MOST, Node, Party, Thread, What, atomic, byte, party, threads, writes};
 
 /// A node with nodes before it.
 #[derive(Clone)]
@@ -29,9 +29,7 @@ impl Set {
     }
 
     fn insert(&mut self, node: usize) {
-        if let Some(word) = self.0.get_mut(node / 64) {
-            *word |= 1 << (node % 64);
-        }
+        self.0[node / 64] |= 1 << (node % 64);
     }
 
     /// Adds those of a set that an earlier node has.
@@ -137,6 +135,10 @@ impl Run {
         };
         for event in traced {
             run.event(launch, event)?;
+            // A bulk reduction is many accesses.
+            if run.nodes.len() > MOST {
+                return None;
+            }
         }
         Some(run)
     }
