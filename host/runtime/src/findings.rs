@@ -20,6 +20,10 @@ pub(crate) struct Doubts {
     pub(crate) overtaken: BTreeSet<u32>,
     /// Of asynchronous copies, by site: whether they write to shared memory.
     copies: BTreeMap<u32, bool>,
+    /// Of asynchronous reductions, by site: whether they are in shared memory.
+    reductions: BTreeMap<u32, bool>,
+    /// Whether there have been strong reads of global memory, and of shared memory.
+    strong_reads: [bool; 2],
     /// Races with atomics that may have been observed by another thread than the journal says.
     pub(crate) polls: HashSet<([u32; 2], [Thread; 2])>,
     /// Pairs of sites with such races, and with others.
@@ -52,9 +56,28 @@ impl Doubts {
         }
     }
 
-    /// An asynchronous copy writes there.
-    pub(crate) fn copies(&mut self, site: u32, target: Place) {
+    /// An asynchronous copy writes there, or reduces.
+    pub(crate) fn copies(&mut self, site: u32, target: Place, reduces: bool) {
         self.copies.insert(site, is_shared(target));
+        if reduces {
+            self.reductions.insert(site, is_shared(target));
+        }
+    }
+
+    /// A strong read.
+    pub(crate) fn reads_strongly(&mut self, at: Place) {
+        self.strong_reads[usize::from(is_shared(at))] = true;
+    }
+
+    /// A race with an asynchronous reduction, where other threads read the memory by strong reads, which do not race with
+    /// it. Whether they have observed the reduction, and so order it, a journal does not tell.
+    pub(crate) fn may_be_observed(&mut self, race: &Race) {
+        let shared = is_shared(race.place);
+        let reduces = |site| self.reductions.get(&site) == Some(&shared);
+        if self.strong_reads[usize::from(shared)] && Self::sites(race).into_iter().any(reduces) {
+            self.doubt(race);
+            self.undecided += 1;
+        }
     }
 
     /// A race of two accesses, of which one may be a copy. The bytes of a copy may come at any time while it is under

@@ -338,6 +338,12 @@ impl Observer for HappensBefore {
         if let (Some(footprints), None) = (&mut self.footprints, meaning.grid) {
             footprints.access(who, space, &access, addresses);
         }
+        let reads = matches!(written.kind, Kind::Load | Kind::Rmw);
+        if !self.knows_swaps && reads && written.order.scope().is_some() {
+            let lane = who.lanes.trailing_zeros() as usize % 32;
+            let first = at(&self.shape, who.cta, space, addresses[lane]);
+            self.doubts.reads_strongly(first);
+        }
         let shape = self.shape;
         let step = meaning.grid.map_or(0, |part| self.grid.step(who.cta, part));
         let place = |lane: u32| {
@@ -398,6 +404,7 @@ impl Observer for HappensBefore {
             }
         }
         for mut race in races {
+            self.doubts.may_be_observed(&race);
             self.doubts.found(&race);
             self.doubts.overtakes(instructions, &race);
             let class = fences::class(&mut self.order, engine, &mut race);
@@ -562,7 +569,8 @@ impl Observer for HappensBefore {
         let (engine, instructions) = (&mut self.engine, &self.instructions);
         let mut doubts = Vec::new();
         if !self.knows_swaps {
-            self.doubts.copies(meaning.site, target);
+            self.doubts
+                .copies(meaning.site, target, issue.reduces.is_some());
             for (kind, Span { place, bytes }) in [(Kind::Load, from), (Kind::Store, to)] {
                 let access = Access {
                     kind,
@@ -585,6 +593,7 @@ impl Observer for HappensBefore {
             self.doubts.undecided += u64::from(undecided);
         }
         for mut race in races {
+            self.doubts.may_be_observed(&race);
             self.doubts.found(&race);
             self.doubts.overtakes(instructions, &race);
             // What the async proxy has written itself it may read.
