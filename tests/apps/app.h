@@ -13,6 +13,16 @@
         }                                                                                   \
     } while (0)
 
+// The same for the driver's functions. The program includes <cuda.h>.
+#define DRIVER(call)                                                                        \
+    do {                                                                                    \
+        CUresult status = (call);                                                           \
+        if (status != CUDA_SUCCESS) {                                                       \
+            std::printf("%s:%d: %d\n", __FILE__, __LINE__, status);                         \
+            std::exit(2);                                                                   \
+        }                                                                                   \
+    } while (0)
+
 // The program's exit code.
 // A race may spoil the result, so a racy variant only prints what came of it.
 inline int verdict(bool right) {

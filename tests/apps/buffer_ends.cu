@@ -24,15 +24,6 @@ __global__ void gather(int *written, const int *buffer, const int *index, int *o
     out[i] = buffer[index[i]];    //~ race B
 }
 
-#define DRIVER(call)                                                \
-    do {                                                            \
-        CUresult status = (call);                                   \
-        if (status != CUDA_SUCCESS) {                               \
-            std::printf("%s:%d: %d\n", __FILE__, __LINE__, status); \
-            std::exit(2);                                           \
-        }                                                           \
-    } while (0)
-
 int main() {
     int *first, *second, *out, *index, host[n], last;
     CHECK(cudaMalloc(&first, sizeof host));

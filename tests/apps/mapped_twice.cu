@@ -41,15 +41,6 @@ __global__ void turn(int *data, const int *same, int *out) {
     out[first + threadIdx.x] = same[last - (int)threadIdx.x];  //~ race C
 }
 
-#define DRIVER(call)                                                \
-    do {                                                            \
-        CUresult status = (call);                                   \
-        if (status != CUDA_SUCCESS) {                               \
-            std::printf("%s:%d: %d\n", __FILE__, __LINE__, status); \
-            std::exit(2);                                           \
-        }                                                           \
-    } while (0)
-
 // Maps memory at a new address.
 static int *map(CUmemGenericAllocationHandle handle, size_t bytes, CUmemLocation location) {
     CUdeviceptr at;

@@ -399,9 +399,7 @@ impl<'a> Builder<'a> {
                 // No pattern is for all of it.
                 _ => None,
             },
-            later_block: race.ascending
-                && sites[0].0.op == log::Op::Load
-                && matches!(sites[1].0.op, log::Op::Store | log::Op::Atomic),
+            later_block: race.later_block,
         }
     }
 

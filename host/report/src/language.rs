@@ -58,12 +58,12 @@ const NUMBA: &[(&str, &str)] = &[
         "",
     ),
     (
-        "`cuda::atomic_ref` of device scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
-        "`cuda.threadfence()` and `cuda.atomic.exch` for the write, `cuda.atomic.add` of 0 and `cuda.threadfence()` for the read",
+        ", with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
+        ", and put `cuda.threadfence()` before the write and after the read",
     ),
     (
-        "`cuda::atomic_ref` of block scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
-        "`cuda.threadfence_block()` and `cuda.atomic.exch` for the write, `cuda.atomic.add` of 0 and `cuda.threadfence_block()` for the read",
+        "`cuda::atomic_ref` of block scope",
+        "`cuda.atomic.exch` for a write, `cuda.atomic.add` of 0 for a read",
     ),
     (
         "`cuda::atomic_ref` of device scope",
@@ -98,12 +98,12 @@ const TRITON: &[(&str, &str)] = &[
         "`tl.atomic_xchg` and `sem=\"release\"`",
     ),
     (
-        "`cuda::atomic_ref` of device scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
-        "`tl.atomic_xchg` for the write, `tl.atomic_add` of 0 for the read",
+        ", with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
+        "",
     ),
     (
-        "`cuda::atomic_ref` of block scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
-        "`tl.atomic_xchg` for the write, `tl.atomic_add` of 0 for the read",
+        "`cuda::atomic_ref` of block scope",
+        "`tl.atomic_xchg` for a write, `tl.atomic_add` of 0 for a read",
     ),
     (
         "`cuda::atomic_ref` of device scope",
@@ -247,6 +247,11 @@ mod tests {
                 "make the update at k.py:3 one atomic operation: `atomicAdd(&sum[i % 4], data[i])`",
                 "make the update at k.py:3 one atomic operation: `cuda.atomic.add(sum, i % 4, data[i])`",
                 "make the update at k.py:3 one atomic operation: `tl.atomic_add`",
+            ),
+            (
+                "the loop at k.py:3 waits for the plain write at k.py:9: make both atomic, by `cuda::atomic_ref` of block scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
+                "the loop at k.py:3 waits for the plain write at k.py:9: make both atomic, by `cuda.atomic.exch` for a write, `cuda.atomic.add` of 0 for a read, and put `cuda.threadfence()` before the write and after the read",
+                "the loop at k.py:3 waits for the plain write at k.py:9: make both atomic, by `tl.atomic_xchg` for a write, `tl.atomic_add` of 0 for a read",
             ),
             (
                 "make the update at k.py:3 one atomic operation, `atomicMax`",

@@ -501,10 +501,10 @@ pub struct Race {
     /// Both sides are stores, and whenever they raced they wrote the same bytes.
     #[serde(default)]
     pub same_value: bool,
-    /// In this launch the first instruction always came first, and a later block of the grid executed the second one. Of
-    /// what cells have found, that is known of the first race alone.
+    /// Whenever the pair raced in this launch, a block had read what a later block of the grid then wrote. Of what cells have
+    /// found, that is known of the first race alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ascending: bool,
+    pub later_block: bool,
     /// What the later access read or wrote, as far as it is known.
     #[serde(default)]
     pub value: Value,

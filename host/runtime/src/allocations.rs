@@ -164,26 +164,26 @@ impl Allocations {
     /// each of them.
     pub fn unwritten(&self, pointers: &Pointers, parameters: &[u8]) -> u64 {
         let target = |offset: &u32| {
-            let bytes = parameters.get(*offset as usize..)?.first_chunk::<8>()?;
-            Some(self.leads_to(u64::from_le_bytes(*bytes)))
+            let rest = parameters.get(*offset as usize..);
+            let bytes = rest.and_then(|rest| rest.first_chunk::<8>());
+            bytes.map_or(Target::Nothing, |bytes| {
+                self.leads_to(u64::from_le_bytes(*bytes))
+            })
         };
-        let targets: Vec<Option<Target>> = pointers.offsets.iter().map(target).collect();
-        if targets.contains(&Some(Target::Unknown)) {
+        let targets: Vec<Target> = pointers.offsets.iter().map(target).collect();
+        if targets.contains(&Target::Unknown) {
             return 0;
         }
-        let bases: Vec<Option<u64>> = targets
-            .into_iter()
-            .map(|target| match target {
-                Some(Target::Memory(base, _)) => Some(base),
-                _ => None,
-            })
-            .collect();
         let variables = self.variables(&pointers.variables);
         // None where it is not known.
         let through = |set: u64| {
             let within = |n: usize| set >> n & 1 != 0;
-            let through = bases.iter().enumerate().filter(|(n, _)| within(*n));
-            let mut all: Vec<u64> = through.filter_map(|(_, base)| *base).collect();
+            let through = targets.iter().enumerate().filter(|(n, _)| within(*n));
+            let base = |(_, target): (usize, &Target)| match *target {
+                Target::Memory(base, _) => Some(base),
+                Target::Nothing | Target::Unknown => None,
+            };
+            let mut all: Vec<u64> = through.filter_map(base).collect();
             for (n, bases) in variables.iter().enumerate() {
                 if within(Pointers::FIRST_VARIABLE as usize + n) {
                     if bases.is_empty() {

@@ -645,6 +645,8 @@ impl Checker {
             // The shared memory of several blocks.
             (true, _) => [0, u64::MAX],
         };
+        let module = self.modules.get(&launch.module);
+        let writes = |site| Some(module?.code.site(site)?.op.is_write());
         let previous = (record.previous_cta != UNKNOWN && record.previous_thread != UNKNOWN)
             .then(|| thread(launch, record.previous_cta, record.previous_thread));
         log::Race {
@@ -675,7 +677,10 @@ impl Checker {
             },
             thread: thread(launch, record.cta, record.thread),
             previous_thread: previous,
-            ascending: record.previous_cta != UNKNOWN && record.previous_cta < record.cta,
+            later_block: previous.is_some()
+                && record.previous_cta < record.cta
+                && writes(record.previous_site) == Some(false)
+                && writes(record.site) == Some(true),
             previous_block: (record.previous_cta != UNKNOWN)
                 .then(|| thread(launch, record.previous_cta, 0).block),
             ..log::Race::default()
@@ -694,19 +699,15 @@ impl Checker {
         };
         let provable = module.kernels.get(&launch.kernel).is_some_and(|of| of.own);
         let skips = self.options.prove == Prove::On && !self.options.look_again;
-        if !provable || !race.decided || race.level != farthest || !skips {
+        // What a later block overwrites may be right in this launch and wrong in a later one.
+        let same = race.decided && race.level == farthest && !race.later_block;
+        if !provable || !same || !skips {
             return false;
         }
-        let site = |site| module.code.site(site);
-        let (Some(now), Some(before)) = (site(race.site), site(race.previous_site)) else {
+        let offset = |site| module.code.site(site).map(|site| site.offset);
+        let (Some(a), Some(b)) = (offset(race.site), offset(race.previous_site)) else {
             return false;
         };
-        let (a, b) = (now.offset, before.offset);
-        if race.ascending && !before.op.is_write() {
-            // A block has read what a later one writes. That may be in place, and the blocks may come in another order in a
-            // later launch.
-            return false;
-        }
         let known = module.known.entry(launch.kernel.clone()).or_default();
         known.insert((space, [a.min(b), a.max(b)]));
         true

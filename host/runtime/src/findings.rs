@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use shadow::hb::{Engine, Launched, Order, Place, Race, Stats, Thread};
+use shadow::hb::{Engine, Kind, Launched, Order, Place, Race, Stats, Thread};
 
 use crate::happens_before::Unordered;
 use crate::instructions::Instructions;
@@ -20,8 +20,8 @@ pub(crate) struct Doubts {
     pub(crate) overtaken: BTreeSet<u32>,
     /// Of asynchronous copies, by site: whether they write to shared memory.
     copies: BTreeMap<u32, bool>,
-    /// Of asynchronous reductions, by site: whether they are in shared memory.
-    reductions: BTreeMap<u32, bool>,
+    /// Those of them that reduce.
+    reductions: BTreeSet<u32>,
     /// Whether there have been strong reads of global memory, and of shared memory.
     strong_reads: [bool; 2],
     /// Races with atomics that may have been observed by another thread than the journal says.
@@ -49,8 +49,10 @@ impl Doubts {
         self.polled.insert(Self::sites(race));
     }
 
-    /// A race was found, and all that is doubtful of it has been said.
-    pub(crate) fn found(&mut self, race: &Race) {
+    /// A race was found, and it has been said if it is one with an atomic that another thread may have observed.
+    pub(crate) fn found(&mut self, instructions: &Instructions, race: &Race) {
+        self.may_be_observed(race);
+        self.overtakes(instructions, race);
         if !self.polls.is_empty() && !self.polls.contains(&Self::poll(race)) {
             self.plain.insert(Self::sites(race));
         }
@@ -60,7 +62,7 @@ impl Doubts {
     pub(crate) fn copies(&mut self, site: u32, target: Place, reduces: bool) {
         self.copies.insert(site, is_shared(target));
         if reduces {
-            self.reductions.insert(site, is_shared(target));
+            self.reductions.insert(site);
         }
     }
 
@@ -69,11 +71,12 @@ impl Doubts {
         self.strong_reads[usize::from(is_shared(at))] = true;
     }
 
-    /// A race with an asynchronous reduction, where other threads read the memory by strong reads, which do not race with
-    /// it. Whether they have observed the reduction, and so order it, a journal does not tell.
-    pub(crate) fn may_be_observed(&mut self, race: &Race) {
+    /// A race with the target of an asynchronous reduction, where threads make strong reads, which do not race with it. A
+    /// journal does not tell whether they have observed the reduction, which would order it.
+    fn may_be_observed(&mut self, race: &Race) {
         let shared = is_shared(race.place);
-        let reduces = |site| self.reductions.get(&site) == Some(&shared);
+        let reduces =
+            |site| self.reductions.contains(&site) && self.copies.get(&site) == Some(&shared);
         if self.strong_reads[usize::from(shared)] && Self::sites(race).into_iter().any(reduces) {
             self.doubt(race);
             self.undecided += 1;
@@ -82,7 +85,7 @@ impl Doubts {
 
     /// A race of two accesses, of which one may be a copy. The bytes of a copy may come at any time while it is under
     /// way, so who has made a strong access meanwhile may have observed them or not.
-    pub(crate) fn overtakes(&mut self, instructions: &Instructions, race: &Race) {
+    fn overtakes(&mut self, instructions: &Instructions, race: &Race) {
         let [a, b] = Self::sites(race);
         let written = Some(&is_shared(race.place));
         for (copy, other) in [(a, b), (b, a)] {
@@ -177,6 +180,13 @@ impl Findings {
     /// False where the order of some accesses is not known, and what was found may hang on it.
     pub(crate) fn is_sure(&self, found: &Found) -> bool {
         self.doubts.is_pair_sure(&self.instructions, &found.race)
+    }
+
+    /// See [`log::Race::later_block`].
+    pub(crate) fn is_by_later_block(&self, found: &Found) -> bool {
+        let kind = |site| self.instructions.access(site).map(|access| access.kind);
+        let [before, now] = [found.race.earlier.site, found.race.later.site].map(kind);
+        found.ascending && before == Some(Kind::Load) && !matches!(now, None | Some(Kind::Load))
     }
 
     pub(crate) fn clocks(&self) -> Option<log::Clocks> {

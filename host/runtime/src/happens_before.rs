@@ -338,12 +338,6 @@ impl Observer for HappensBefore {
         if let (Some(footprints), None) = (&mut self.footprints, meaning.grid) {
             footprints.access(who, space, &access, addresses);
         }
-        let reads = matches!(written.kind, Kind::Load | Kind::Rmw);
-        if !self.knows_swaps && reads && written.order.scope().is_some() {
-            let lane = who.lanes.trailing_zeros() as usize % 32;
-            let first = at(&self.shape, who.cta, space, addresses[lane]);
-            self.doubts.reads_strongly(first);
-        }
         let shape = self.shape;
         let step = meaning.grid.map_or(0, |part| self.grid.step(who.cta, part));
         let place = |lane: u32| {
@@ -355,6 +349,13 @@ impl Observer for HappensBefore {
             )
         };
         self.departed(who, written.order.scope().is_none(), place);
+        let reads = matches!(written.kind, Kind::Load | Kind::Rmw);
+        if !self.knows_swaps && reads && written.order.scope().is_some() {
+            let first = each(who.lanes).next().map(place);
+            first
+                .into_iter()
+                .for_each(|at| self.doubts.reads_strongly(at));
+        }
         if meaning.counts {
             self.count(true);
         }
@@ -404,9 +405,7 @@ impl Observer for HappensBefore {
             }
         }
         for mut race in races {
-            self.doubts.may_be_observed(&race);
-            self.doubts.found(&race);
-            self.doubts.overtakes(instructions, &race);
+            self.doubts.found(instructions, &race);
             let class = fences::class(&mut self.order, engine, &mut race);
             let stores = sides::are_stores(instructions, &race);
             open.extend(pairs.keep(class, race, stores));
@@ -593,9 +592,7 @@ impl Observer for HappensBefore {
             self.doubts.undecided += u64::from(undecided);
         }
         for mut race in races {
-            self.doubts.may_be_observed(&race);
-            self.doubts.found(&race);
-            self.doubts.overtakes(instructions, &race);
+            self.doubts.found(instructions, &race);
             // What the async proxy has written itself it may read.
             let own = instructions.is_copy(race.earlier.site);
             race.proxies &= !own;

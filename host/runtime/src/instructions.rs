@@ -309,21 +309,16 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         Semantics::AcqRel => Order::AcqRel(within),
         Semantics::Volatile | Semantics::Mmio => Order::Relaxed(Scope::Sys),
     };
-    let halves = op.halves();
-    (told || op.bytes_per_element > 0 || op.kind == MemoryKind::BulkCopy).then_some(Access {
+    let bytes = op.atomic_bytes();
+    (told || bytes > 0).then_some(Access {
         kind,
         order,
-        bytes: match op.kind {
-            _ if told => 0,
-            // The instruction says how many bytes the whole copy has. Of a tensor it does not say how large an element is.
-            MemoryKind::BulkCopy => op.ty.bytes(),
-            _ => op.atomic_bytes(),
-        },
+        bytes: if told { 0 } else { bytes },
         // What is told is told whole.
         elements: if told {
             1
         } else {
-            u32::from(op.vector.max(1)) * halves
+            u32::from(op.vector.max(1)) * op.halves()
         },
         site,
     })

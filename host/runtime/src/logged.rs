@@ -90,7 +90,7 @@ pub(crate) fn race(
         previous_block: Some(indices(before).block),
         elsewhere: false,
         same_value: found.compared.same_value(count),
-        ascending: found.ascending,
+        later_block: false,
         value,
         previous_value,
         work: Vec::new(),

@@ -35,7 +35,7 @@ pub(crate) struct Found {
     pub(crate) count: u64,
     /// It was more often than that: see [`Pairs::enough`].
     pub(crate) at_least: bool,
-    /// See [`crate::log::Race::ascending`].
+    /// Its instructions always came in this order, and a later block of the grid executed the second one.
     pub(crate) ascending: bool,
     /// The lowest and the highest address, or offset in shared memory, where it was.
     pub(crate) span: [u64; 2],

@@ -109,6 +109,21 @@ fn a_loop_over_a_grid() {
 }
 
 #[test]
+fn an_index_that_is_added_to_other_memory() {
+    let body = "ld.global.s32 %r1, [%from];
+        mul.wide.s32 %d1, %r1, 4; mul.wide.s32 %d2, %m, 4;
+        add.s64 %d3, %from, %d2; add.s64 %d4, %d3, %d1; ld.global.u32 %r2, [%d4];
+        mul.wide.s32 %d5, %i, 4; add.s64 %d6, %to, %d5; st.global.u32 [%d6], %r2;";
+    let arguments = [ReadOnly, ReadOnly, Private];
+    all_proved(body, Run::new(2, 32), 1024, (0, 0), &arguments);
+    // The buffers have the same distance in each machine.
+    let mut machine = Machine::new(&kernel(body));
+    let (to, from) = (machine.buffer(1024), machine.buffer(1024));
+    let apart = (to.wrapping_sub(from) as i64 / 4) as u32;
+    unproved(body, Run::new(2, 32), 1024, (0, apart));
+}
+
+#[test]
 fn an_index_that_a_loop_loads() {
     let body = "cvt.s64.s32 %d1, %m; mov.u32 %r1, 0;
         more: shl.b64 %d2, %d1, 2; add.s64 %d3, %from, %d2; ld.global.u32 %r2, [%d3];

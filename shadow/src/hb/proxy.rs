@@ -4,12 +4,12 @@
 //! reads only if a `fence.proxy.async` stands between, behind the write and before the copy in
 //! causality order.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use hashbrown::HashMap;
 
 use super::clock::{Time, Times};
+use super::copy::MAKERS;
 use super::entry::Rule;
 use super::history::WORD;
 use super::observed::Seen;
@@ -43,7 +43,7 @@ struct Fences {
 pub(crate) struct Proxies(HashMap<u64, Fences>);
 
 impl Proxies {
-    /// A CTA has ended. What other CTAs copy of its global data is not followed any more.
+    /// A CTA has ended, and its fences are forgotten.
     pub(crate) fn exit(&mut self, cta: u64) {
         let ended = self.0.remove(&cta);
         if ended.is_some_and(|fences| !fences.kept.is_empty() || fences.more) {
@@ -51,8 +51,8 @@ impl Proxies {
         }
     }
 
-    /// The fences that come before what `me`, who knows `times`, does now to memory like that of `place`; none where some
-    /// of them are not known.
+    /// The fences that come before what `me`, who knows `times`, does now to memory like that of `place`; none if some of
+    /// them may be forgotten.
     fn before(
         &self,
         shape: &Shape,
@@ -67,7 +67,14 @@ impl Proxies {
             Place::Shared { .. } => cta != ENDED && shape.cluster_of(cta) == cluster,
         };
         let all = self.0.iter().filter(|&(&cta, _)| near(cta));
-        if all.clone().any(|(_, fences)| fences.more) {
+        // A fence of another CTA comes before only if something is known of that CTA.
+        let knows = |cta: u64| match cta {
+            ENDED => times
+                .rest
+                .knows_any(|known| known != me.cta && known < MAKERS),
+            cta => cta == me.cta || times.rest.knows_any(|known| known == cta),
+        };
+        if all.clone().any(|(&cta, fences)| fences.more && knows(cta)) {
             return None;
         }
         let kept = all.flat_map(|(_, fences)| &fences.kept);
@@ -162,23 +169,22 @@ impl Engine {
             }
             for lane in each(entry.lanes) {
                 let writer = entry.warp.warp().lane(lane);
-                // The write itself, and what has observed it.
-                let mut points = vec![(writer, entry.time)];
                 let observes = |of: &&Seen| {
-                    of.order.chain == entry.order.chain
+                    entry.order.chain != 0
+                        && of.order.chain == entry.order.chain
                         && entry.beyond(1 << lane, of.order.index) == 0
                 };
-                let seen = seen.iter().filter(|_| entry.order.chain != 0);
-                points.extend(seen.filter(observes).map(|of| (of.thread, of.time)));
+                // The write itself, and what has observed it.
+                let points = || {
+                    let observed = seen.iter().filter(observes);
+                    core::iter::once((writer, entry.time))
+                        .chain(observed.map(|of| (of.thread, of.time)))
+                };
                 // What nothing orders at all is another race.
                 // A thread's own time is behind that of a write that a journal has told late.
-                let mut ordered = points
-                    .iter()
-                    .filter(|&&(of, time)| of == me || times.get(me, of) >= time);
-                let fenced = |&(of, time): &(Thread, Time)| {
-                    before.iter().any(|fence| fence.is_behind(of, time))
-                };
-                if ordered.next().is_some() && !points.iter().any(fenced) {
+                let ordered = points().any(|(of, time)| of == me || times.get(me, of) >= time);
+                let fenced = |(of, time)| before.iter().any(|fence| fence.is_behind(of, time));
+                if ordered && !points().any(fenced) {
                     _ = found(Race {
                         later: Side { thread: me, site },
                         earlier: Side {

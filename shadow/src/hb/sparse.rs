@@ -295,6 +295,16 @@ impl Node {
         }
     }
 
+    fn any(&self, wanted: &impl Fn(u64) -> bool) -> bool {
+        match &self.below {
+            Below::Ctas(ctas) => {
+                let mut ctas = (self.first..).zip(ctas);
+                ctas.any(|(cta, times)| !times.is_empty() && wanted(cta))
+            }
+            Below::Nodes(nodes) => nodes.iter().flatten().any(|node| node.any(wanted)),
+        }
+    }
+
     /// The times of a CTA, to be changed.
     fn change(at: &mut Arc<Self>, cta: u64) -> &mut Cta {
         if !at.spans(cta) {
@@ -561,6 +571,11 @@ impl Sparse {
             _ => false,
         };
         (!same).then_some(all)
+    }
+
+    /// Whether something is known of a CTA for which `wanted` holds.
+    pub(crate) fn knows_any(&self, wanted: impl Fn(u64) -> bool) -> bool {
+        self.0.as_ref().is_some_and(|tree| tree.any(&wanted))
     }
 
     /// Forgets a CTA, of which its owner keeps track otherwise.

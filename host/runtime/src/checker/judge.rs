@@ -185,6 +185,7 @@ impl Checker {
         let races = findings.found.iter().map(|found| {
             let mut race = logged::race(launch, found, &module.named, &self.allocations);
             race.decided &= findings.is_sure(found);
+            race.later_block = findings.is_by_later_block(found);
             race
         });
         let races: Vec<log::Race> = races.collect();

@@ -41,9 +41,13 @@ impl MemoryOp {
         u32::from(self.vector) * self.bytes_per_element
     }
 
-    /// Bytes for which an atomic is atomic: of a pair of packed numbers each half by itself (PTX ISA, `atom`, `red`).
+    /// Bytes for which an atomic is atomic: of a pair of packed numbers each half by itself (PTX ISA, `atom`, `red`), and
+    /// of a bulk reduction each element. A tensor's elements are taken for bytes; the instruction does not say their size.
     pub fn atomic_bytes(&self) -> u32 {
-        self.bytes_per_element / self.halves()
+        match self.kind {
+            MemoryKind::BulkCopy => self.ty.bytes(),
+            _ => self.bytes_per_element / self.halves(),
+        }
     }
 
     /// 2 for atomics on pairs of packed numbers, else 1.

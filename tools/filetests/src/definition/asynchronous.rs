@@ -2,8 +2,8 @@
 //!
 //! PTX ISA, "Asynchronous Operations": a thread does not make its copy itself. The copy comes behind what the thread has
 //! done before, and before what follows a wait for it: of the thread for its group, or of any thread for the phase of the
-//! mbarrier that it completes with. A thread that waits for the phase learns of the copy, and not of what the thread that
-//! has issued it has done besides.
+//! mbarrier that it completes with. A thread that waits for the phase learns of the copy, and not of what the issuing thread
+//! has done besides; of `st.async` and `red.async` it learns that too, because the ISA says so of bulk copies alone.
 //!
 //! PTX ISA, "mbarrier": an arrival is a release, and a wait that finds its phase over an acquire. Where one is `.relaxed`, a
 //! fence in front of the arrival or behind the wait takes its place, within the scopes of both.
@@ -185,7 +185,7 @@ impl Run {
                     self.operate(launch, &operation);
                 }
                 EventKind::ProxyFence => {
-                    let node = self.node(thread, line, What::Barrier);
+                    let node = self.node(thread, line, What::Point);
                     self.asynchronous.proxy_fences.push(node);
                 }
                 _ => {}
@@ -198,14 +198,9 @@ impl Run {
     }
 
     fn copy(&mut self, launch: &Launch<'_>, issue: Issue) -> Option<()> {
-        let Issue {
-            thread,
-            line,
-            from,
-            to,
-            ..
-        } = issue;
-        let issued = self.node(thread, line, What::Barrier);
+        let (thread, line) = (issue.thread, issue.line);
+        let (from, to) = (issue.from, issue.to);
+        let issued = self.node(thread, line, What::Point);
         let maker = (thread.0, thread.1, LANES + self.asynchronous.copies);
         self.asynchronous.copies += 1;
         let mut copy = Copy::default();
@@ -266,20 +261,13 @@ impl Run {
     }
 
     fn operate(&mut self, launch: &Launch<'_>, operation: &Operation) {
-        let &Operation {
-            thread,
-            line,
-            at,
-            access,
-            order,
-            over,
-        } = operation;
-        if access.kind == Kind::Load && !over {
+        let (thread, at, access) = (operation.thread, operation.at, operation.access);
+        if access.kind == Kind::Load && !operation.over {
             // It looks again.
             return;
         }
-        let node = self.node(thread, line, What::Access(access, at));
-        match (access.kind, order) {
+        let node = self.node(thread, operation.line, What::Access(access, at));
+        match (access.kind, operation.order) {
             (Kind::Store, _) => {
                 self.asynchronous.mbarriers.insert(at, Phases::default());
                 return;
@@ -297,7 +285,7 @@ impl Run {
                     self.asynchronous.arrive(at, fence, by);
                 }
             }
-            _ if launch.copies_arrive.contains(&line) => {
+            _ if launch.copies_arrive.contains(&operation.line) => {
                 for node in self.asynchronous.copied(thread) {
                     let by = party(thread, Scope::Cta);
                     self.asynchronous.arrive(at, node, by);
@@ -305,7 +293,7 @@ impl Run {
             }
             _ => {}
         }
-        if over {
+        if operation.over {
             self.asynchronous.end_phase(at);
         }
     }

@@ -86,7 +86,7 @@ impl Locks {
                         }
                     }
                 }
-                What::Access(..) | What::Barrier => {}
+                What::Access(..) | What::Point => {}
             }
         }
         for ((thread, _), section) in open {

@@ -87,8 +87,9 @@ struct Node {
 enum What {
     Access(Access, Place),
     Fence(FenceKind, Scope),
-    /// An arrival at a barrier, the way on from one, or something else that is no access and has a place among those.
-    Barrier,
+    /// A point of the thread's order that is no access: an arrival at a barrier or the way on from one, the issue of a copy,
+    /// a fence between proxies.
+    Point,
 }
 
 impl Launch<'_> {

@@ -192,7 +192,7 @@ impl Run {
     fn event(&mut self, launch: &Launch<'_>, event: &TraceEvent) -> Option<()> {
         let all: Vec<Thread> = threads(event).collect();
         let barrier = |run: &mut Self, thread| {
-            let node = run.node(thread, event.line, What::Barrier);
+            let node = run.node(thread, event.line, What::Point);
             run.imply(thread, &LENIENT);
             node
         };
@@ -414,7 +414,7 @@ impl Run {
         let starts = starts.filter(|&&(node, scope)| {
             let of_write = match self.nodes[node].what {
                 What::Access(of, from) => (of.bytes, from) == (access.bytes, at),
-                What::Fence(..) | What::Barrier => true,
+                What::Fence(..) | What::Point => true,
             };
             node <= write && of_write && launch.mutual(party(thread, scope), by)
         });

@@ -220,6 +220,10 @@ impl<'a> Walk<'a> {
                 ..*access
             }
         };
+        let alike = |access: &Option<Access>, of: &Option<Access>| match (access, of) {
+            (Some(access), Some(of)) => same(access, of),
+            (one, other) => one.is_none() && other.is_none(),
+        };
         let agrees = match (&want.what, &event.what) {
             (What::Access { access, at }, EventKind::Access { access: of, places }) => {
                 let at = self.counted(who, access, *at);
@@ -258,13 +262,7 @@ impl<'a> Walk<'a> {
                     bulk: b,
                     reduces: r,
                 },
-            ) => {
-                let reduces = match (reduces, r) {
-                    (Some(access), Some(of)) => same(access, of),
-                    (one, other) => one.is_none() && other.is_none(),
-                };
-                (from, to, ends, bulk) == (f, t, e, b) && reduces
-            }
+            ) => (from, to, ends, bulk) == (f, t, e, b) && alike(reduces, r),
             (What::Commit { bulk }, EventKind::Commit { bulk: b }) => bulk == b,
             (What::Wait(wait), EventKind::Wait(w)) => wait == w,
             (
@@ -277,13 +275,7 @@ impl<'a> Walk<'a> {
                     order: o,
                     ..
                 },
-            ) => {
-                let accesses = match (access, x) {
-                    (Some(access), Some(of)) => same(access, of),
-                    (one, other) => one.is_none() && other.is_none(),
-                };
-                (at, order) == (a, o) && accesses
-            }
+            ) => (at, order) == (a, o) && alike(access, x),
             _ => false,
         };
         match agrees && line {
