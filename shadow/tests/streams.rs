@@ -32,6 +32,10 @@ enum Call {
     Wait(usize, u64),
     HostStream(usize),
     HostEvent(u64),
+    /// The host asks once whether a stream has done its work.
+    AskStream(usize),
+    /// It asks until an event has been reached.
+    AskEvent(u64),
     HostAll,
     /// A graph of four nodes: one, two that wait for it, and one that waits for the first of these.
     Graph(usize),
@@ -45,7 +49,9 @@ fn call() -> impl Strategy<Value = Call> {
         2 => (event.clone(), of.clone()).prop_map(|(event, of)| Call::Record(event, of)),
         2 => (of.clone(), event.clone()).prop_map(|(of, event)| Call::Wait(of, event)),
         1 => of.clone().prop_map(Call::HostStream),
-        1 => event.prop_map(Call::HostEvent),
+        1 => event.clone().prop_map(Call::HostEvent),
+        3 => of.clone().prop_map(Call::AskStream),
+        1 => event.prop_map(Call::AskEvent),
         1 => Just(Call::HostAll),
         1 => of.prop_map(Call::Graph),
     ]
@@ -60,6 +66,8 @@ struct Asked {
     recorded: [Option<usize>; EVENTS as usize],
     /// The last thing that each stream was given, if that is a launch.
     launched: [Option<usize>; STREAMS.len()],
+    /// What each stream was busy with when it was last asked.
+    busy: [BTreeSet<usize>; STREAMS.len()],
     /// Of the host's calls, those that each of its threads knows of; without any, all know of all.
     seen: BTreeMap<u64, BTreeSet<usize>>,
     thread: u64,
@@ -115,6 +123,20 @@ impl Asked {
             _ => other == of,
         };
         self.of(goes).into_iter().chain(host).collect()
+    }
+
+    /// What a stream has been given.
+    fn given(&self, of: usize) -> BTreeSet<usize> {
+        match STREAMS[of].kind {
+            Kind::Legacy => self.before(of),
+            _ => self.of(|other| other == of),
+        }
+    }
+
+    /// Whether the host has waited for something.
+    fn is_known(&self, node: usize) -> bool {
+        let mut host = (0..self.streams.len()).filter(|&n| self.streams[n].is_none());
+        host.any(|n| self.comes_after(n, node))
     }
 
     fn comes_after(&self, later: usize, earlier: usize) -> bool {
@@ -183,16 +205,30 @@ fn ask(
             order.wait(&STREAMS[of], event);
         }
         Call::HostStream(of) => {
-            let after = match STREAMS[of].kind {
-                Kind::Legacy => asked.before(of),
-                _ => asked.of(|other| other == of),
-            };
-            asked.add(None, after);
+            let given = asked.given(of);
+            asked.add(None, given);
             order.host_waits(&STREAMS[of]);
         }
         Call::HostEvent(event) => {
             asked.add(None, asked.recorded[event as usize].into_iter().collect());
             order.host_waits_for(event);
+        }
+        Call::AskStream(of) => {
+            let given = asked.given(of);
+            let mut left = work
+                .iter()
+                .filter(|(node, _)| asked.is_behind(&given, *node));
+            let is_done = left
+                .all(|(node, _)| asked.is_known(*node) || asked.is_behind(&asked.busy[of], *node));
+            assert_eq!(order.is_done(&STREAMS[of]), is_done);
+            match is_done {
+                true => drop(asked.add(None, given)),
+                false => asked.busy[of] = given,
+            }
+        }
+        Call::AskEvent(event) => {
+            asked.add(None, asked.recorded[event as usize].into_iter().collect());
+            assert!(order.is_reached(event) || order.is_reached(event));
         }
         Call::HostAll => {
             asked.add(None, asked.of(|_| true));
@@ -234,8 +270,7 @@ proptest! {
             let lanes: BTreeSet<u64> = lanes.collect();
             let over: Vec<bool> = work.iter().map(|(_, turn)| known(turn)).collect();
             for ((node, _), over) in work.iter().zip(over) {
-                let mut host = (0..asked.streams.len()).filter(|&n| asked.streams[n].is_none());
-                prop_assert_eq!(over, host.any(|n| asked.comes_after(n, *node)), "{:?}", calls);
+                prop_assert_eq!(over, asked.is_known(*node), "{:?}", calls);
             }
             let over = work.iter().filter(|(_, turn)| !known(turn)).cloned().collect();
             work = over;

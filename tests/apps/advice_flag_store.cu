@@ -3,8 +3,9 @@
 //
 //@[clean] expect: no-race
 //@[racy] expect: advised
-//@[racy] says: help: the loop at advice_flag_store.cu:31 waits for the plain write at advice_flag_store.cu:25: make both atomic, by `cuda::atomic_ref` of device scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read
-//@[racy] says: help: make the update at advice_flag_store.cu:43 one atomic operation, by a loop with `atomicCAS`: no other atomic does what it does
+//@[racy] says: help: the loop at advice_flag_store.cu:32 waits for the write at advice_flag_store.cu:26: make both atomic, by `cuda::atomic_ref` of device scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read
+//@[racy] says: help: the loop at advice_flag_store.cu:54 waits for the write at advice_flag_store.cu:48: make both atomic
+//@[racy] says: help: make the update at advice_flag_store.cu:66 one atomic operation, by a loop with `atomicCAS`: no other atomic does what it does
 //@[racy] says: help: hold the same lock around both accesses
 #include <cuda/atomic>
 
@@ -31,6 +32,28 @@ __global__ void hand_over(int *data, int *flag, int *out)
         while (*(volatile int *)flag == 0) {}
         __threadfence();
 #endif
+        out[blockIdx.x] = *data;
+    }
+}
+
+// The cache operators of `__stcg` and `__ldcg` make no access strong.
+__global__ void hand_over_cached(int *data, int *flag, int *out)
+{
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        *data = 43;
+        __threadfence();
+#ifndef RACY
+        DeviceFlag(*flag).store(1, cuda::memory_order_release);
+#else
+        __stcg(flag, 1);
+#endif
+    } else if (threadIdx.x == 0) {
+#ifndef RACY
+        while (DeviceFlag(*flag).load(cuda::memory_order_acquire) == 0) {}
+#else
+        while (__ldcg(flag) == 0) {}
+#endif
+        __threadfence();
         out[blockIdx.x] = *data;
     }
 }
@@ -75,8 +98,9 @@ int main()
     CHECK(cudaMalloc(&words, sizeof host));
     CHECK(cudaMemset(words, 0, sizeof host));
     hand_over<<<2, kThreads>>>(words, words + 1, words + 2);
+    hand_over_cached<<<2, kThreads>>>(words + 11, words + 12, words + 12);
     count<<<kBlocks, kThreads>>>(words + 4, 5);
     add<<<kBlocks, kThreads>>>(words + 8, words + 10);
     CHECK(cudaMemcpy(host, words, sizeof host, cudaMemcpyDeviceToHost));
-    return verdict(host[3] == 42 && host[4] == 5 && host[10] == 40);
+    return verdict(host[3] == 42 && host[13] == 43 && host[4] == 5 && host[10] == 40);
 }

@@ -1,6 +1,6 @@
 // Programmatic dependent launch: the second kernel begins while the first still runs, prepares its own part, and
 // waits for the first before it reads what that has written.
-// Racy: it reads before it waits.
+// Racy: it reads before it waits; one thread waits for its block, and no barrier is behind that.
 //@[clean] expect: no-race
 //@[racy] expect: race
 //@[racy] says: help: call `cudaGridDependencySynchronize()` (`griddepcontrol.wait`) in the second kernel before the access: until then a programmatic dependent launch may run beside the launch ahead of it
@@ -11,7 +11,7 @@
 __global__ void produce(int *data, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     cudaTriggerProgrammaticLaunchCompletion();
-    if (i < n) data[i] = 3 * i;  //~ race A
+    if (i < n) data[i] = 3 * i;  //~ race A, race B
 }
 
 __global__ void consume(const int *data, int *result, int n) {
@@ -26,6 +26,16 @@ __global__ void consume(const int *data, int *result, int n) {
     if (i < n) value += data[i];
 #endif
     if (i < n) result[i] = value;
+}
+
+// One thread waits, and its block for that thread.
+__global__ void consume_together(const int *data, int *copy, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x == 0) cudaGridDependencySynchronize();
+#ifndef RACY
+    __syncthreads();
+#endif
+    if (i < n) copy[i] = data[i];  //~ race B
 }
 
 // Lets nobody begin early, so whoever comes next need not wait.
@@ -56,24 +66,30 @@ static void launch_early(cudaStream_t stream, int blocks, Kernel kernel, Argumen
 
 int main() {
     const int n = 4096, blocks = n / 128;
-    int *data, *result, *host = new int[n];
+    int *data, *result, *copy, *host = new int[n], *copied = new int[n];
     cudaStream_t stream;
     CHECK(cudaMalloc(&data, n * sizeof *data));
     CHECK(cudaMalloc(&result, n * sizeof *result));
+    CHECK(cudaMalloc(&copy, n * sizeof *copy));
     CHECK(cudaStreamCreate(&stream));
     for (int round = 0; round < 2; round++) {
         produce<<<blocks, 128, 0, stream>>>(data, n);
         launch_early(stream, blocks, consume, (const int *)data, result, n);
         twice<<<blocks, 128, 0, stream>>>(result, n);
         launch_early(stream, blocks, plus_one, result, n);
+        produce<<<blocks, 128, 0, stream>>>(data, n);
+        launch_early(stream, blocks, consume_together, (const int *)data, copy, n);
         CHECK(cudaStreamSynchronize(stream));
     }
     CHECK(cudaMemcpy(host, result, n * sizeof *host, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(copied, copy, n * sizeof *copied, cudaMemcpyDeviceToHost));
     bool right = true;
-    for (int i = 0; i < n; i++) right = right && host[i] == 2 * (3 * i + 1) + 1;
+    for (int i = 0; i < n; i++) right = right && host[i] == 2 * (3 * i + 1) + 1 && copied[i] == 3 * i;
     CHECK(cudaStreamDestroy(stream));
     CHECK(cudaFree(data));
     CHECK(cudaFree(result));
+    CHECK(cudaFree(copy));
     delete[] host;
+    delete[] copied;
     return verdict(right);
 }

@@ -33,16 +33,28 @@ pub fn columns() -> usize {
 /// Writes to standard error at once, and takes no lock that the program may hold.
 /// What cannot be written is not worth failing for.
 pub fn write(text: &str) {
+    let _ = try_write(text);
+}
+
+/// The same where it is worth failing for.
+///
+/// # Errors
+/// When not all can be written.
+pub fn try_write(text: &str) -> std::io::Result<()> {
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
         // SAFETY: the buffer is valid for its length.
         let written = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
         match usize::try_from(written) {
-            Ok(written @ 1..) => rest = &rest[written..],
-            Err(_) if std::io::Error::last_os_error().kind() == Interrupted => {}
-            _ => return,
+            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+            Ok(written) => rest = &rest[written..],
+            Err(_) => match std::io::Error::last_os_error() {
+                error if error.kind() == Interrupted => {}
+                error => return Err(error),
+            },
         }
     }
+    Ok(())
 }
 
 /// Writes a line for the user, with the tool's name before it.

@@ -52,6 +52,17 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
         why => why,
     };
     let strong = first.sem != Semantics::Weak && second.sem != Semantics::Weak;
+    let without_cause;
+    let race = match strong && why == Why::Unordered && lacks_release(race) {
+        true => {
+            without_cause = log::Race {
+                cause: None,
+                ..race.clone()
+            };
+            &without_cause
+        }
+        false => race,
+    };
     let fault = match why {
         Why::Unordered | Why::Strong | Why::LockOrder | Why::Fences => locks::fault(race, accesses),
         _ => None,
@@ -194,6 +205,13 @@ fn is_before_copy(race: &log::Race, [first, second]: &[Access; 2]) -> bool {
     behind && second.op == Op::Cp && first.op != Op::Cp
 }
 
+/// A flag or an mbarrier would order the accesses if more than its scope were different. Strong accesses with that race
+/// by their own scopes, and wider ones make an end of it.
+fn lacks_release(race: &log::Race) -> bool {
+    let rule = race.cause.as_ref().map(of_cause);
+    rule.is_some_and(|rule| rule != Some(RuleId::NarrowScope))
+}
+
 /// The rule of a race with a cause, if the cause has one of its own.
 fn of_cause(cause: &Cause) -> Option<RuleId> {
     match cause {
@@ -303,9 +321,11 @@ fn is_flag(cause: &Cause) -> bool {
     }
 }
 
-/// The flag is written before the first access, in this run or in the code.
+/// The flag is written before the first access, in the code or, where that does not tell, in this run.
 fn is_early(cause: &Cause, race: &log::Race) -> bool {
-    *cause == Cause::Early || race.repair.as_ref().is_some_and(|repair| repair.early)
+    let repair = race.repair.as_ref();
+    let [early, late] = repair.map_or([false; 2], |repair| [repair.early, repair.late]);
+    early || *cause == Cause::Early && !late
 }
 
 /// What makes an order of it.
@@ -550,7 +570,7 @@ fn fixed(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Option<
                 Level::Cta | Level::Warp => "block",
             };
             format!(
-                "the loop at {} waits for the plain write at {}: make both atomic, by `cuda::atomic_ref` of {scope} scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
+                "the loop at {} waits for the write at {}: make both atomic, by `cuda::atomic_ref` of {scope} scope, with `cuda::memory_order_release` for the write and `cuda::memory_order_acquire` for the read",
                 line(&accesses[read], sources),
                 line(&accesses[write], sources)
             )

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Level, Pair, Race, Report, Standing};
+use crate::names::base;
 use crate::rules::RuleId;
 
 /// The version of the file; another one is not read.
@@ -102,16 +103,21 @@ impl Baseline {
         added
     }
 
-    /// Removes the races that a report does not have; those.
-    pub fn prune(&mut self, report: &Report) -> Vec<Known> {
-        let seen = |known: &Known| {
-            let mut pairs = report.races.iter().flat_map(Race::pairs);
-            pairs.any(|pair| pair.fingerprint == known.fingerprint)
-        };
+    /// Removes the races that a report does not have; those. Races of kernels of which the report has no checked launch
+    /// stay, unless `unchecked` are removed as well.
+    pub fn prune(&mut self, report: &Report, unchecked: bool) -> Vec<Known> {
+        let stays = |known: &Known| is_seen(known, report) || !unchecked && !ran(known, report);
         let races = std::mem::take(&mut self.races);
-        let (kept, gone) = races.into_iter().partition(seen);
+        let (kept, gone) = races.into_iter().partition(stays);
         self.races = kept;
         gone
+    }
+
+    /// The races that a report does not have and says nothing about: it has no checked launch of their kernels.
+    pub fn unchecked(&self, report: &Report) -> usize {
+        let races = self.races.iter();
+        let races = races.filter(|known| !is_seen(known, report) && !ran(known, report));
+        races.count()
     }
 
     /// Says of each race whether it is known. A warning that has become an error is new, and so is a race of a function
@@ -134,6 +140,20 @@ impl Baseline {
             });
         }
     }
+}
+
+fn is_seen(known: &Known, report: &Report) -> bool {
+    let mut pairs = report.races.iter().flat_map(Race::pairs);
+    pairs.any(|pair| pair.fingerprint == known.fingerprint)
+}
+
+/// Whether a report has a checked launch of each kernel of a race.
+fn ran(known: &Known, report: &Report) -> bool {
+    let kernels = report.coverage.kernels.iter();
+    let checked = kernels.filter(|kernel| kernel.launches > kernel.skipped);
+    let checked: Vec<_> = checked.map(|kernel| base(&kernel.name)).collect();
+    let mut kernels = known.kernels.iter();
+    kernels.all(|kernel| checked.iter().any(|name| name == kernel))
 }
 
 /// The kernels that are not among those that are known; none where nobody knows which had a race.
@@ -233,7 +253,7 @@ mod tests {
         assert_eq!(baseline.add(&seen), 3);
         assert_eq!(names(&baseline), "abc");
         assert_eq!(baseline.add(&seen), 0);
-        let gone = baseline.prune(&report(&[("c", Level::Error)]));
+        let gone = baseline.prune(&report(&[("c", Level::Error)]), false);
         assert_eq!((names(&baseline).as_str(), gone.len()), ("c", 2));
         assert_eq!(Baseline::from_json(&baseline.to_json()).unwrap(), baseline);
         let newer = baseline
@@ -244,6 +264,28 @@ mod tests {
             error.contains("a baseline of version 2, and 1 is read"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_race_stays_until_each_of_its_kernels_has_been_checked() {
+        let mut old = report(&[("a", Level::Error)]);
+        old.races[0].kernels = vec!["k".to_owned(), "m".to_owned()];
+        let mut baseline = Baseline::default();
+        baseline.add(&old);
+        let mut clean = report(&[]);
+        let kernel = |name: &str, skipped| crate::model::Kernel {
+            name: name.to_owned(),
+            launches: 2,
+            skipped,
+            ..Default::default()
+        };
+        clean.coverage.kernels = vec![kernel("k<int>(int*)", 0), kernel("m(int*)", 2)];
+        assert_eq!(baseline.unchecked(&clean), 1);
+        assert!(baseline.prune(&clean, false).is_empty());
+        assert_eq!(baseline.clone().prune(&clean, true).len(), 1);
+        clean.coverage.kernels[1].skipped = 1;
+        assert_eq!(baseline.unchecked(&clean), 0);
+        assert_eq!(baseline.prune(&clean, false).len(), 1);
     }
 
     #[test]

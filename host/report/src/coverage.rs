@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::model::{Accesses, Incomplete, Kernel, Outcome, Report};
+use crate::model::{Accesses, Coverage, Incomplete, Kernel, Outcome, Report};
 use crate::words::{counted, listed, number, put_in, shortened};
 
 pub(crate) fn summary(report: &Report) -> String {
@@ -212,9 +212,7 @@ pub(crate) fn coverage(report: &Report) -> String {
             "order between kernels and the work that they launch not checked ({work} of work)"
         ));
     }
-    if let [only] = &coverage.spaces[..] {
-        parts.push(format!("races in {only} memory only (--space)"));
-    }
+    parts.extend(only_space(coverage));
     parts.extend(coverage.unjudged.said());
     if coverage.uncompared {
         parts.push("launches of different streams not compared everywhere".to_owned());
@@ -280,6 +278,31 @@ pub(crate) fn coverage(report: &Report) -> String {
         counted(coverage.records.dropped, "record")
     ));
     format!("COVERAGE: {}", parts.join(", "))
+}
+
+/// The memory that `--space` has chosen.
+fn only_space(coverage: &Coverage) -> Option<String> {
+    match &coverage.spaces[..] {
+        [only] => Some(format!("races in {only} memory only (--space)")),
+        _ => None,
+    }
+}
+
+/// What the options of a run have left out, and where it may therefore lack races.
+pub fn left_out(report: &Report) -> Vec<String> {
+    let coverage = &report.coverage;
+    let mut parts = Vec::new();
+    if coverage.launches.checked == 0 {
+        parts.push("nothing was checked".to_owned());
+    } else {
+        let unchosen = coverage.unchosen.said();
+        parts.extend(unchosen.map(|why| format!("launches {why}")));
+    }
+    parts.extend(only_space(coverage));
+    if report.tool.sample > 1 {
+        parts.push(format!("1 of {} granules checked", report.tool.sample));
+    }
+    parts
 }
 
 /// Which launch had not ended, and how far it had come.

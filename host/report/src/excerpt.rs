@@ -19,6 +19,9 @@ use crate::text::{Style, wrapped};
 use crate::value;
 use crate::words::{counted, number, put_in, scope};
 
+/// Frames of the host that are shown for a launch, innermost first.
+const HOST_FRAMES: usize = 3;
+
 /// One race, without the newline at its end.
 pub(crate) fn render(race: &Race, report: &Report, sources: &Sources, style: Style) -> String {
     let help = wrapped(&race.help, beside("help", style), "");
@@ -251,11 +254,16 @@ pub(crate) fn remarks(
         .map_or("the device", |device| &device.name);
     let launched = |kernel: &KernelLaunch| {
         let by = kernel.launched_by.as_ref();
-        let at = kernel.host_stack.first().filter(|_| by.is_none());
-        let at = at.map_or(String::new(), |at| {
+        let frames = kernel.host_stack.iter().filter(|_| by.is_none());
+        let frames = frames.take(HOST_FRAMES).map(|at| {
             let file = sources.shown(&at.file);
-            format!(", launched at {file}:{} {}", at.line, at.function)
+            format!("{file}:{} {}", at.line, at.function)
         });
+        let frames: Vec<String> = frames.collect();
+        let at = match frames.is_empty() {
+            true => String::new(),
+            false => format!(", launched at {}", frames.join(" <- ")),
+        };
         format!(
             "{}  launch #{}, grid {} block {}{}{at}",
             kernel.name,

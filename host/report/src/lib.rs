@@ -52,6 +52,7 @@ pub mod words;
 mod work_pairs;
 
 pub use build::{Context, Log};
+pub use coverage::left_out;
 pub use model::Report;
 
 impl Report {

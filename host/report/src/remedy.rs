@@ -68,6 +68,8 @@ pub(crate) enum Remedy {
     },
     /// Of different blocks, and one is atomic.
     OtherBlocksAtomic,
+    /// Of one block, and one is atomic; nothing says whether the other needs an order.
+    AtomicOr(Box<Remedy>),
 }
 
 impl Remedy {
@@ -111,7 +113,7 @@ impl Remedy {
                 format!("put a barrier of the grid {places} (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks")
             }
             Remedy::Counted { at, before: false, after: false } => format!(
-                "put `__syncthreads()` between the fences around the atomic at {at} and the accesses of other threads of the block, or let these threads execute the fences too: a fence alone does not hand over what other threads have written"
+                "put `__syncthreads()` between the fences around the atomic at {at} and the accesses of other threads of the block: a fence alone does not hand over what other threads have written"
             ),
             Remedy::Counted { at, before, after } => {
                 let places = match (before, after) {
@@ -121,6 +123,10 @@ impl Remedy {
                 };
                 format!("put `__threadfence()` {places}: an atomic alone does not hand over what was written before it")
             }
+            Remedy::AtomicOr(order) => format!(
+                "only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of block scope); if it must come before or after all of them, {}",
+                order.text()
+            ),
             Remedy::OtherBlocksAtomic => "only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of device scope); if it must come before or after all of them, do it in another launch".to_owned(),
         }
     }
@@ -136,6 +142,7 @@ impl Remedy {
             places: lines.iter().map(u32::to_string).collect(),
         };
         let cause = match self {
+            Remedy::AtomicOr(order) => return order.cause(race, accesses),
             Remedy::Atomic(_) => of("atomic", repair?.update.as_ref()?.lines.clone()),
             // By the source: code that the compiler has copied is several places of the module.
             Remedy::Barrier { call, places } => Cause {
@@ -237,9 +244,23 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             after: counted.after,
         },
         (Level::Grid, _) => Remedy::OtherBlocks(places),
-        (_, Some(_)) if !points.is_empty() => Remedy::Barrier { call, places },
-        (Level::Cta, Some(repair)) => around(repair, accesses, sources),
-        _ => Remedy::Between(call),
+        _ => {
+            let order = match known {
+                Some(_) if !points.is_empty() => Remedy::Barrier { call, places },
+                Some(repair) if race.level == Level::Cta => around(repair, accesses, sources),
+                _ => Remedy::Between(call),
+            };
+            let updates = accesses.iter().filter(|access| access.atomic).count();
+            // Where one barrier of the block is enough, the code has a before and an after.
+            let has_place = match &order {
+                Remedy::Barrier { call, places } => *call == "__syncthreads()" && places.len() == 1,
+                _ => false,
+            };
+            match updates == 1 && !has_place {
+                true => Remedy::AtomicOr(Box::new(order)),
+                false => order,
+            }
+        }
     }
 }
 

@@ -135,7 +135,7 @@ impl Rule {
 
 /// All rules as the page docs/rules.md.
 pub fn page() -> String {
-    let mut text = "<!-- Written by `cudarun-check explain`. -->\n\n# Rules\n\n\
+    let mut text = "# Rules\n\n\
         What a report can say. `cudarun-check explain CR003` prints one rule.\n\
         The examples are tests (`tests/apps/rules`): the wrong one is reported under its rule, the right one is not reported.\n"
         .to_owned();

@@ -81,9 +81,12 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
         for line in known::lines(report, sources) {
             put(&mut text, format_args!("{line}"));
         }
-        for warning in report.suppressions.iter().filter_map(Suppression::warning) {
-            put(&mut text, format_args!("warning: {warning}"));
-        }
+    }
+    // One that has expired explains a race that is back.
+    let idle = report.suppressions.iter();
+    let idle = idle.filter(|of| !style.quiet || of.expired);
+    for warning in idle.filter_map(Suppression::warning) {
+        put(&mut text, format_args!("warning: {warning}"));
     }
     for failure in &report.failures {
         put(

@@ -438,6 +438,7 @@ impl Checker {
                     level,
                     space,
                     flag_written: None,
+                    own_flag: false,
                     flag_read: None,
                 },
             ));

@@ -43,17 +43,18 @@ impl Observer for FootprintObserver {
         addresses: &[u64; 32],
         bytes: u32,
     ) {
-        if space != Space::Global {
-            return;
-        }
         let Some(meaning) = self.instructions.at(who.offset) else {
             return;
         };
-        if let (Some(mut access), None) = (meaning.access, meaning.grid) {
-            if access.bytes == 0 {
-                access.bytes = bytes;
+        match (meaning.access, meaning.grid) {
+            (_, Some(_)) => self.footprints.learns(who),
+            (Some(mut access), None) => {
+                if access.bytes == 0 {
+                    access.bytes = bytes;
+                }
+                self.footprints.access(who, space, &access, addresses);
             }
-            self.footprints.access(who, space, &access, addresses);
+            (None, None) => {}
         }
     }
 
@@ -62,6 +63,22 @@ impl Observer for FootprintObserver {
             let reduces = meaning.reduces();
             self.footprints.copy(who, meaning.site, [from, to], reduces);
         }
+    }
+
+    fn complete(&mut self, cta: u64, _: u32) {
+        self.footprints.complete(cta);
+    }
+
+    fn warp_barrier(&mut self, who: Executing) {
+        self.footprints.warp_barrier(who);
+    }
+
+    fn mbarrier(&mut self, who: Executing, _: u64, _: bool) {
+        self.footprints.learns(who);
+    }
+
+    fn cluster_wait(&mut self, who: Executing, _: u64) {
+        self.footprints.learns(who);
     }
 
     fn dependency(&mut self, who: Executing) {

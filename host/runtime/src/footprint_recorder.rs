@@ -1,7 +1,7 @@
 //! What a launch does that others may run beside: the global memory that it touches, and what it has to
 //! do with the launches ahead of it and behind it. The simulated device tells it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use events::{Bytes, Executing};
 use ptx::ast::Space;
@@ -20,9 +20,11 @@ pub(crate) struct FootprintRecorder {
     touched: Followed,
     /// The launch may begin before the one ahead of it has ended.
     early: bool,
-    /// CTAs that have waited for that one. Barriers may pass on to a whole CTA what one of its threads
-    /// has waited for.
-    waited: HashSet<u64>,
+    /// The lanes that come after that one, by CTA and warp: they have waited for it, or have synchronised with threads
+    /// that may have told them of it.
+    waited: HashMap<(u64, u32), u32>,
+    /// CTAs of which a thread has waited for it.
+    waiting: HashSet<u64>,
     /// Memory that is nobody's when the launch ends.
     released: BTreeSet<(u64, u64)>,
 }
@@ -51,22 +53,54 @@ impl FootprintRecorder {
         self.released.insert((address, bytes));
     }
 
-    /// The footprints that a CTA leaves now.
-    fn prints(&mut self, cta: u64) -> impl Iterator<Item = &mut Footprint> {
-        let early = self.early && !self.waited.contains(&cta);
-        let Followed {
-            all, early: before, ..
-        } = &mut self.touched;
-        [Some(all), Some(before).filter(|_| early)]
-            .into_iter()
-            .flatten()
+    /// The footprints that lanes leave now, and which of them leave each.
+    fn prints(&mut self, who: Executing) -> [(&mut Footprint, u32); 2] {
+        let after = match self.early {
+            true => self.waited.get(&(who.cta, who.warp)).copied(),
+            false => Some(u32::MAX),
+        };
+        let Followed { all, early, .. } = &mut self.touched;
+        [(all, who.lanes), (early, who.lanes & !after.unwrap_or(0))]
     }
 
     /// Lanes execute `griddepcontrol`.
     pub(crate) fn dependency(&mut self, who: Executing, wait: bool) {
         match wait {
-            true => drop(self.waited.insert(who.cta)),
+            true => {
+                self.waiting.insert(who.cta);
+                self.comes_after(who);
+            }
             false => self.touched.lets_others_begin = true,
+        }
+    }
+
+    /// Lanes come after the launch ahead.
+    fn comes_after(&mut self, who: Executing) {
+        *self.waited.entry((who.cta, who.warp)).or_default() |= who.lanes;
+    }
+
+    /// Lanes pass a barrier of their warp together.
+    pub(crate) fn warp_barrier(&mut self, who: Executing) {
+        let waited = self.waited.get(&(who.cta, who.warp));
+        if waited.is_some_and(|lanes| lanes & who.lanes != 0) {
+            self.comes_after(who);
+        }
+    }
+
+    /// A barrier of a CTA completes. All its threads are taken to take part.
+    pub(crate) fn complete(&mut self, cta: u64) {
+        if self.waiting.contains(&cta) {
+            for warp in 0..(1 << THREADS_LOG2) / LANES {
+                self.waited.insert((cta, warp), u32::MAX);
+            }
+        }
+    }
+
+    /// Lanes may have learned what threads of any CTA have done: by a strong read, or at an mbarrier or the barrier of
+    /// a cluster.
+    pub(crate) fn learns(&mut self, who: Executing) {
+        if !self.waiting.is_empty() {
+            self.comes_after(who);
         }
     }
 
@@ -78,9 +112,17 @@ impl FootprintRecorder {
         access: &Access,
         addresses: &[u64; 32],
     ) {
-        if space != Space::Global {
-            return;
+        let scope = access.order.scope();
+        if space == Space::Global {
+            self.touch(who, access, addresses);
         }
+        if scope.is_some() && access.kind != Kind::Store {
+            self.learns(who);
+        }
+    }
+
+    /// Lanes of a warp access global memory.
+    fn touch(&mut self, who: Executing, access: &Access, addresses: &[u64; 32]) {
         let scope = access.order.scope();
         // A weak vector is one access; the size of its elements matters to nobody.
         let (bytes, elements) = match scope.is_some() {
@@ -96,8 +138,9 @@ impl FootprintRecorder {
         for element in 0..elements {
             let behind = u64::from(element * bytes);
             let address = |lane: u32| addresses[lane as usize].wrapping_add(behind);
-            self.prints(who.cta)
-                .for_each(|print| print.touch_lanes(touch, first(who), who.lanes, address));
+            for (print, lanes) in self.prints(who) {
+                print.touch_lanes(touch, first(who), lanes, address);
+            }
         }
     }
 
@@ -121,8 +164,11 @@ impl FootprintRecorder {
             };
             if at.space == Space::Global {
                 let (by, bytes) = (first(who) + lane, at.count.into());
-                self.prints(who.cta)
-                    .for_each(|print| print.touch(touch, by, at.address, bytes));
+                for (print, lanes) in self.prints(who) {
+                    if lanes != 0 {
+                        print.touch(touch, by, at.address, bytes);
+                    }
+                }
             }
         }
     }

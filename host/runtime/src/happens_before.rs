@@ -335,8 +335,11 @@ impl Observer for HappensBefore {
             return;
         };
         let access = self.under_model(written);
-        if let (Some(footprints), None) = (&mut self.footprints, meaning.grid) {
-            footprints.access(who, space, &access, addresses);
+        if let Some(footprints) = &mut self.footprints {
+            match meaning.grid {
+                None => footprints.access(who, space, &access, addresses),
+                Some(_) => footprints.learns(who),
+            }
         }
         let shape = self.shape;
         let step = meaning.grid.map_or(0, |part| self.grid.step(who.cta, part));
@@ -389,7 +392,7 @@ impl Observer for HappensBefore {
                 false => pairs.enough(&race),
             }
         });
-        for doubt in doubts {
+        for doubt in &doubts {
             let undecided = doubt.is_undecided(&races, |race| self.doubts.doubt(race));
             self.doubts.undecided += u64::from(undecided);
         }
@@ -405,8 +408,13 @@ impl Observer for HappensBefore {
             }
         }
         for mut race in races {
-            self.doubts.found(instructions, &race);
             let class = fences::class(&mut self.order, engine, &mut race);
+            let may_be_observed = || doubts.iter().any(|doubt| doubt.is_of(&race));
+            if class == Class::Race && self.order.has_more() && may_be_observed() {
+                self.doubts.doubt(&race);
+                self.doubts.undecided += 1;
+            }
+            self.doubts.found(instructions, &race);
             let stores = sides::are_stores(instructions, &race);
             open.extend(pairs.keep(class, race, stores));
         }
@@ -486,6 +494,9 @@ impl Observer for HappensBefore {
             lanes: 0,
         };
         self.hear(nobody, || EventKind::Complete { id });
+        if let Some(footprints) = &mut self.footprints {
+            footprints.complete(cta);
+        }
         self.with(|engine| engine.complete(cta, id));
         if let Some(barriers) = &mut self.barriers {
             barriers.complete(cta, id);
@@ -501,6 +512,9 @@ impl Observer for HappensBefore {
             _ => who.lanes,
         };
         self.hear(Executing { lanes, ..who }, || EventKind::WarpBarrier);
+        if let Some(footprints) = &mut self.footprints {
+            footprints.warp_barrier(Executing { lanes, ..who });
+        }
         self.barrier(who, lanes, |engine| engine.warp_barrier(warp(who), lanes));
     }
 
@@ -623,6 +637,9 @@ impl Observer for HappensBefore {
     }
 
     fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
+        if let Some(footprints) = &mut self.footprints {
+            footprints.learns(who);
+        }
         self.operates(who, address, over);
     }
 
@@ -649,6 +666,9 @@ impl Observer for HappensBefore {
 
     fn cluster_wait(&mut self, who: Executing, phase: u64) {
         self.hear(who, || EventKind::ClusterWait { phase });
+        if let Some(footprints) = &mut self.footprints {
+            footprints.learns(who);
+        }
         if let Some(departures) = &mut self.departures {
             departures.wait(warp(who), who.lanes, phase);
         }

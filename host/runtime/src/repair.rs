@@ -43,6 +43,8 @@ pub(crate) struct Pair {
     pub(crate) level: Level,
     pub(crate) space: Space,
     pub(crate) flag_written: Option<u32>,
+    /// The thread of the earlier access has written that flag.
+    pub(crate) own_flag: bool,
     pub(crate) flag_read: Option<u32>,
 }
 
@@ -167,10 +169,15 @@ fn together(
             with: common.with.iter().map(|&at| flow.place(at)).collect(),
         })
     };
-    let waits = ptx::waits(module, function);
+    let (waits, spins) = (ptx::waits(module, function), ptx::spins(module, function));
     let repairs = pairs.iter().zip(places).map(|((pair, sites), places)| {
         let around = sites.map(|at| flow.around(at));
         let of_block = pair.order() == Order::Block;
+        // A barrier that all threads pass ends the wait too.
+        let has_barrier = of_block && !places.points.is_empty();
+        let flag_at = pair.flag_written.and_then(|line| flow.on_line(line));
+        let ways = [*sites, [sites[1], sites[0]]];
+        let open = |order| ways.iter().any(|&way| flow.reaches(way, &[], order));
         let repair = Repair {
             update: update(*sites),
             points: places.points,
@@ -185,8 +192,7 @@ fn together(
             },
             passed: of_block
                 .then(|| {
-                    let mut ways = [[sites[0], sites[1]], [sites[1], sites[0]]].into_iter();
-                    ways.find_map(|way| {
+                    ways.into_iter().find_map(|way| {
                         let open = flow.reaches(way, &[], Order::Block);
                         open.then(|| flow.passed(way)).flatten()
                     })
@@ -195,19 +201,21 @@ fn together(
             unacquired: pair
                 .flag_read
                 .is_some_and(|line| flow.unacquired(line, sites[1], pair.level)),
-            early: pair
-                .flag_written
-                .is_some_and(|line| flow.precedes(line, sites[0])),
-            polled: { [[0, 1], [1, 0]] }
-                .iter()
-                .any(|&[a, b]| waits.contains(&sites[a]) && flow.stores_plainly(sites[b])),
+            early: flag_at.is_some_and(|flag| flow.precedes(flag, sites[0])),
+            late: pair.own_flag && flag_at.is_some_and(|flag| flow.precedes(sites[0], flag)),
+            polled: ways.iter().any(|[read, write]| {
+                flow.store(*write).is_some_and(|op| {
+                    let spins = spins.contains(read) && !has_barrier;
+                    spins || waits.contains(read) && !op.is_strong()
+                })
+            }),
             unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
             waits: places.waits,
             completes: sites.iter().find_map(|&at| flow.completes(at)),
-            between_calls: of_block && !function.entry && {
-                let open = |way| flow.reaches(way, &[], Order::Block);
-                !open(*sites) && !open([sites[1], sites[0]])
-            },
+            between_calls: of_block
+                && !function.entry
+                && open(Order::Launch)
+                && !open(Order::Block),
             only_back: of_block && flow.only_back(*sites),
             unfinished: of_block && flow.unfinished(*sites),
         };

@@ -400,6 +400,20 @@ impl Streams {
         self.tidy();
     }
 
+    /// The host asks whether a stream has done its work; see [`Order::is_done`].
+    pub fn is_done(&mut self, stream: &Stream) -> bool {
+        let is_done = self.order.is_done(stream);
+        self.tidy();
+        is_done
+    }
+
+    /// The host asks whether a point has been reached; see [`Order::is_reached`].
+    pub fn is_reached(&mut self, mark: u64) -> bool {
+        let is_reached = self.order.is_reached(mark);
+        self.tidy();
+        is_reached
+    }
+
     /// The host waits for everything.
     pub fn host_waits_for_all(&mut self) {
         self.order.host_waits_for_all();

@@ -1,4 +1,4 @@
-//! Strong loads that a loop waits for: what they read decides whether the loop goes on.
+//! Loads that a loop waits for: what they read decides whether the loop goes on.
 //!
 //! A load decides the exit of a loop when it lies in the loop, and the predicate of a branch out of
 //! the loop is computed from what it returns, by instructions of the loop: directly, or by which of
@@ -24,11 +24,45 @@ pub fn waits(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize
     }
 }
 
+/// The statements of a body that are weak loads and decide the exit of a loop around them that does nothing but read: it
+/// can end only if another thread writes there.
+pub fn spins(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize> {
+    let (Some(body), Some(cfg)) = (function.body.as_ref(), Cfg::of(module, function)) else {
+        return BTreeSet::new();
+    };
+    let flow = Dataflow::new(body);
+    let idle = |inside: &HashSet<BlockId>| {
+        let mut here = body.instructions();
+        here.all(|(at, of)| !inside.contains(&cfg.block_of(at)) || only_reads(of))
+    };
+    let stays = |inside: &HashSet<BlockId>, at: usize| {
+        let mut reads = Vec::new();
+        if let Statement::Instruction(load) = &body.statements[at] {
+            isa::register_reads(load, |name| reads.extend(flow.register(at, name)));
+        }
+        let mut writes = reads.iter().flat_map(|&of| flow.reaching(&cfg, of, at).0);
+        writes.all(|write| !inside.contains(&cfg.block_of(write)))
+    };
+    let spins = |inside: &HashSet<BlockId>, at| idle(inside) && stays(inside, at);
+    among(body, &cfg, &flow, reads_weakly, spins)
+}
+
 /// The same, of a body.
 pub(crate) fn find(body: &Body, cfg: &Cfg, flow: &Dataflow<'_>) -> BTreeSet<usize> {
+    among(body, cfg, flow, reads, |_, _| true)
+}
+
+/// Those of the instructions that `is_one` names which decide the exit of a loop that `fits` them.
+fn among(
+    body: &Body,
+    cfg: &Cfg,
+    flow: &Dataflow<'_>,
+    is_one: fn(&Instruction) -> bool,
+    fits: impl Fn(&HashSet<BlockId>, usize) -> bool,
+) -> BTreeSet<usize> {
     let candidates: Vec<usize> = body
         .instructions()
-        .filter(|(_, instruction)| reads(instruction))
+        .filter(|(_, instruction)| is_one(instruction))
         .map(|(at, _)| at)
         .collect();
     let mut found = BTreeSet::new();
@@ -36,7 +70,7 @@ pub(crate) fn find(body: &Body, cfg: &Cfg, flow: &Dataflow<'_>) -> BTreeSet<usiz
         return found;
     }
     for inside in loops(cfg) {
-        let here = |&&at: &&usize| inside.contains(&cfg.block_of(at));
+        let here = |&&at: &&usize| inside.contains(&cfg.block_of(at)) && fits(&inside, at);
         if candidates.iter().any(|at| here(&at)) {
             let decided = deciders(body, cfg, flow, &inside);
             found.extend(
@@ -56,6 +90,21 @@ fn reads(instruction: &Instruction) -> bool {
         let swap = instruction.has("cas") || instruction.has("exch");
         op.is_strong() && (op.kind == MemoryKind::Load || op.kind == MemoryKind::Rmw && !swap)
     })
+}
+
+/// True for a weak load of memory that other threads may write.
+fn reads_weakly(instruction: &Instruction) -> bool {
+    isa::memory(instruction).is_some_and(|op| op.kind == MemoryKind::Load && !op.is_strong())
+}
+
+/// True for what changes no memory, calls nothing and waits for nobody.
+fn only_reads(instruction: &Instruction) -> bool {
+    let changes = isa::memory(instruction).is_some_and(|op| op.kind != MemoryKind::Load);
+    let waits = matches!(
+        instruction.opcode.as_str(),
+        "call" | "bar" | "barrier" | "mbarrier"
+    );
+    !changes && !waits
 }
 
 /// The blocks of each natural loop; loops with one head are one.

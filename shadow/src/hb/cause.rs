@@ -18,7 +18,9 @@ pub type Cause = events::Cause<Thread>;
 pub struct Flag {
     /// Where it is.
     pub place: Place,
-    /// Site of the write by the thread that released, if it is remembered.
+    /// The thread that has written it.
+    pub writer: Thread,
+    /// Site of that write, if it is remembered.
     pub written: Option<u32>,
     /// Site of the read by the other one, if it is remembered.
     pub read: Option<u32>,
@@ -105,6 +107,7 @@ impl Engine {
         let [written, read] = sites.unwrap_or_default();
         Flag {
             place,
+            writer,
             written,
             read,
         }
@@ -185,6 +188,7 @@ impl Engine {
             time: race.time,
         };
         let mut all: Vec<(Thread, Heard)> = { cta.heard.iter() }
+            .filter(|(_, heard)| !is_own_word(heard, race))
             .map(|(&(warp, lane), &heard)| {
                 let cta = me.cta;
                 (Thread { cta, warp, lane }, heard)
@@ -303,6 +307,9 @@ impl Engine {
         }
         let heard = cta.heard.get(&(me.warp, me.lane));
         let heard = heard.filter(|of| {
+            if is_own_word(of, race) {
+                return false;
+            }
             let theirs = of.writer.thread == them && of.writer.time >= race.time;
             let store = self.heard_store(of);
             theirs || store.is_some_and(|store| self.stored_without_release(earlier, of.key, store))
@@ -313,6 +320,11 @@ impl Engine {
         let (cause, at) = self.unused_mbarrier(race)?;
         Some((cause, Some(at)))
     }
+}
+
+/// What was read is the word of the race itself, which is no flag that hands it over.
+fn is_own_word(heard: &Heard, race: &Race) -> bool {
+    heard.key / WORD == race.place.key() / WORD
 }
 
 /// Who has written the flag that comes nearest to ordering the racing threads.

@@ -385,6 +385,13 @@ impl Engine {
         times.get(me, other)
     }
 
+    /// Whether `me` is ordered after anything that a thread of a CTA has done.
+    pub fn knows_cta(&mut self, me: Thread, other: u64) -> bool {
+        let cta = self.ctas.entry(me.cta).or_default();
+        let times = &cta.lanes(me.warp).view(me.lane).times;
+        me.cta == other || times.rest.knows(other)
+    }
+
     /// Bytes of global memory are handed out by an allocator, which orders their former owners
     /// before the new one.
     pub fn allocated(&mut self, address: u64, bytes: u64) {

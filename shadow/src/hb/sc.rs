@@ -44,6 +44,11 @@ impl FenceOrder {
         self.counts
     }
 
+    /// True when this order may be more than the engine's.
+    pub fn has_more(&self) -> bool {
+        self.clocks.is_some()
+    }
+
     /// Lanes execute a fence, of which `main` has not been told. Gives the kind to tell it.
     pub fn fence(
         &mut self,

@@ -573,6 +573,11 @@ impl Sparse {
         (!same).then_some(all)
     }
 
+    /// Whether something is known of a CTA.
+    pub(crate) fn knows(&self, cta: u64) -> bool {
+        self.of(cta).is_some()
+    }
+
     /// Whether something is known of a CTA for which `wanted` holds.
     pub(crate) fn knows_any(&self, wanted: impl Fn(u64) -> bool) -> bool {
         self.0.as_ref().is_some_and(|tree| tree.any(&wanted))

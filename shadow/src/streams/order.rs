@@ -155,6 +155,13 @@ impl Lane {
     }
 }
 
+/// What the host asks about without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Asked {
+    Stream(u64),
+    Mark(u64),
+}
+
 /// What orders the pieces of work of a process: stream order, events, the host and graphs.
 ///
 /// The host is taken for one thread: what one of its threads has waited for, all have. Whether that is needed for an order,
@@ -171,6 +178,8 @@ pub struct Order {
     /// What each of its threads has for sure, and the one that calls now.
     threads: BTreeMap<u64, BTreeMap<u64, u64>>,
     thread: u64,
+    /// What the host has found unfinished when it last asked, by lane.
+    busy: BTreeMap<Asked, BTreeMap<u64, u64>>,
     /// Work of streams that are gone.
     left: Clock,
     lanes: u64,
@@ -205,6 +214,7 @@ impl Order {
 
     /// A stream is gone; its work goes on.
     pub fn destroyed(&mut self, stream: u64) {
+        self.busy.remove(&Asked::Stream(stream));
         if let Some(gone) = self.streams.remove(&stream) {
             self.left.join(&gone.clock);
         }
@@ -258,6 +268,7 @@ impl Order {
 
     /// A point has no name any more.
     pub fn unmark(&mut self, mark: u64) {
+        self.busy.remove(&Asked::Mark(mark));
         self.marks.remove(&mark);
     }
 
@@ -278,11 +289,22 @@ impl Order {
     /// The host waits for a stream: for what has been given to it, and where that is the legacy default
     /// stream, to the blocking ones too.
     pub fn host_waits(&mut self, stream: &Stream) {
-        let clock = match stream.kind {
-            Kind::Legacy => self.point(stream),
-            Kind::Blocking | Kind::NonBlocking => self.lane(stream).clock.clone(),
-        };
+        let clock = self.given(stream);
         self.waited(&clock);
+    }
+
+    /// The host asks whether a stream has done all that has been given to it. It has if the host has waited for that.
+    /// Otherwise the stream is busy when it is asked first, and has done the same work when it is asked again: then the
+    /// host has waited.
+    pub fn is_done(&mut self, stream: &Stream) -> bool {
+        let clock = self.given(stream);
+        self.asks(Asked::Stream(stream.id), &clock)
+    }
+
+    /// The host asks whether a point has been reached, in the same way. One that has never been marked has.
+    pub fn is_reached(&mut self, mark: u64) -> bool {
+        let clock = self.marks.get(&mark).cloned();
+        clock.is_none_or(|clock| self.asks(Asked::Mark(mark), &clock))
     }
 
     /// The host waits for a point.
@@ -397,9 +419,38 @@ impl Order {
         for clock in all.chain([&mut self.host, &mut self.left]) {
             clock.0.retain(|lane, _| lanes.contains(lane));
         }
-        for sure in self.threads.values_mut() {
-            sure.retain(|lane, _| lanes.contains(lane));
+        for times in self.threads.values_mut().chain(self.busy.values_mut()) {
+            times.retain(|lane, _| lanes.contains(lane));
         }
+    }
+
+    /// What has been given to a stream.
+    fn given(&mut self, stream: &Stream) -> Clock {
+        match stream.kind {
+            Kind::Legacy => self.point(stream),
+            Kind::Blocking | Kind::NonBlocking => self.lane(stream).clock.clone(),
+        }
+    }
+
+    fn asks(&mut self, asked: Asked, clock: &Clock) -> bool {
+        let busy = self.busy.get(&asked);
+        let mut times = clock.0.iter();
+        let is_done = times.all(|(lane, times)| {
+            let host = self.host.0.get(lane).map(|host| host.taken);
+            let before = busy.and_then(|busy| busy.get(lane)).copied();
+            host.max(before) >= Some(times.taken)
+        });
+        match is_done {
+            true => {
+                self.busy.remove(&asked);
+                self.waited(clock);
+            }
+            false => {
+                let times = clock.0.iter().map(|(&lane, times)| (lane, times.taken));
+                self.busy.insert(asked, times.collect());
+            }
+        }
+        is_done
     }
 
     /// What comes before work that is given to a stream now.

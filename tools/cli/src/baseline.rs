@@ -44,12 +44,13 @@ pub(crate) fn run(command: &BaselineCommand) -> Result<u8, Stop> {
         BaselineCommand::Prune(args) => {
             let (path, report) = (&args.of.file.baseline, saved(&args.of)?);
             if !args.allow_incomplete && !lacking(&report).is_empty() {
-                let text = "no race was removed, because such a run may lack races that are still there; \
+                let text = "no race was removed, because such a run may lack races that the program has; \
                             --allow-incomplete removes them";
                 return Err(Stop::new(INCOMPLETE, text));
             }
             let mut baseline = read(path)?;
-            let gone = baseline.prune(&report);
+            let unchecked = baseline.unchecked(&report);
+            let gone = baseline.prune(&report, args.allow_incomplete);
             write(path, &baseline)?;
             for known in &gone {
                 console::out(format_args!("removed {}: {}", known.id, known.what));
@@ -60,6 +61,13 @@ pub(crate) fn run(command: &BaselineCommand) -> Result<u8, Stop> {
                 "{}: {races}, {removed} removed",
                 path.display()
             ));
+            if unchecked > 0 && !args.allow_incomplete {
+                let kept = counted(unchecked as u64, "pair");
+                console::say(format_args!(
+                    "cudarun-check: {kept} of accesses kept, because the run has no checked launch of their kernels; \
+                     --allow-incomplete removes them"
+                ));
+            }
         }
         BaselineCommand::Show(file) => {
             for known in read(&file.baseline)?.races() {
@@ -101,6 +109,14 @@ fn warn(report: &Report, what: &str) {
 /// Why a report may lack races that the program has.
 fn lacking(report: &Report) -> Vec<String> {
     let mut why = report.coverage.incomplete_because.clone();
+    let left_out = report::left_out(report);
+    why.extend(left_out.into_iter().filter(|part| {
+        !report
+            .coverage
+            .incomplete_because
+            .iter()
+            .any(|of| of.starts_with(part))
+    }));
     let run = &report.run;
     if run.timed_out {
         why.push("the time of --timeout was over".to_owned());

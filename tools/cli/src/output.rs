@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
-use std::io::{IsTerminal, Seek, Write};
+use std::io::{ErrorKind, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
@@ -96,12 +96,15 @@ impl Stream {
     }
 
     fn write(self, text: &str) -> Result<(), Stop> {
-        match self {
-            Self::Error => os::terminal::write(text),
-            Self::Output => console::write(text)
-                .map_err(|error| cannot_write(Path::new("standard output"), &error))?,
+        let (written, name) = match self {
+            Self::Error => (os::terminal::try_write(text), "standard error"),
+            Self::Output => (console::write(text), "standard output"),
+        };
+        match written {
+            // A reader that has gone wants no more.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| cannot_write(Path::new(name), &error)),
         }
-        Ok(())
     }
 }
 
@@ -198,10 +201,10 @@ impl Outputs {
         formats.peek().is_some() && !formats.any(is_for_people)
     }
 
-    /// Leaves out the streams that people read.
-    pub(crate) fn leave_out_people(&mut self) {
+    /// Leaves out text on streams.
+    pub(crate) fn leave_out_text(&mut self) {
         self.all.retain(|(format, target)| {
-            !matches!(target, Target::Stream(_)) || !is_for_people(*format)
+            !matches!(target, Target::Stream(_)) || *format != Format::Text
         });
     }
 
@@ -221,13 +224,15 @@ impl Outputs {
         }
     }
 
-    /// Writes the report everywhere. What a file does not take goes to standard error; the last such failure is
-    /// returned.
+    /// Writes the report everywhere. What a file does not take goes to standard error, unless a stream has the report;
+    /// the last such failure is returned.
     pub(crate) fn write(&mut self, report: &Report, sources: &Sources) -> Result<(), Stop> {
         let mut result = Ok(());
         let lines = self.reported.rest(report);
         let checkout = std::env::var_os("GITHUB_WORKSPACE").filter(|of| !of.is_empty());
         let in_checkout = checkout.map(|root| sources.shown_below(root.into()));
+        let mut targets = self.all.iter();
+        let is_shown = targets.any(|(_, target)| matches!(target, Target::Stream(_)));
         for (format, target) in &mut self.all {
             let color = match (self.color, &*target) {
                 (color, Target::File(..) | Target::Added(..)) => color == Color::Always,
@@ -277,7 +282,9 @@ impl Outputs {
             };
             if let Err(stop) = written {
                 console::say(format_args!("cudarun-check: {}", stop.message));
-                os::terminal::write(&what);
+                if !is_shown {
+                    os::terminal::write(&what);
+                }
                 result = Err(stop);
             }
         }

@@ -516,7 +516,7 @@ fn not_run(args: &RunArgs, stop: Stop, mut targets: Targets) -> Result<u8, Stop>
     let sources = sources(args);
     let report = unfinished(args, &stop.message, &sources);
     let said = targets.outputs.is_for_programs();
-    targets.outputs.leave_out_people();
+    targets.outputs.leave_out_text();
     targets.write(&report, &sources, None)?;
     match said {
         true => Ok(stop.code),
@@ -551,9 +551,10 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
         console::say(format_args!(
             "cudarun-check: --strict: {idle} unused or expired"
         ));
-        // Without -q, the report has said which.
-        let warnings = report.suppressions.iter().filter_map(Suppression::warning);
-        for warning in warnings.filter(|_| args.output.quiet) {
+        // Without -q, the report has said which, and with it, which have expired.
+        let unused = report.suppressions.iter();
+        let unused = unused.filter(|of| args.output.quiet && !of.expired);
+        for warning in unused.filter_map(Suppression::warning) {
             console::say(format_args!("warning: {warning}"));
         }
     }

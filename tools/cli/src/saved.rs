@@ -15,6 +15,7 @@ use crate::run::without_races;
 
 /// Shows the reports as one; the exit code is that of the worst.
 pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
+    Outputs::may_overwrite(&args.output, args.runs.iter())?;
     let mut report = read_all(&args.runs)?;
     count_by(args.fail_on, &mut report);
     let marked = |race: &Race| race.baseline.is_some();

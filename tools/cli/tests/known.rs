@@ -73,6 +73,18 @@ fn a_report_exits_as_its_run_did() {
     place
         .tool(&["report", "clean.crr", "none.crr"])
         .ends(75, &[]);
+    // A report never takes the place of one that it shows.
+    let before = place.read("clean.crr");
+    for output in [
+        "--log-file=clean.crr",
+        "--save=./clean.crr",
+        "--format=html:clean.crr",
+    ] {
+        place
+            .tool(&["report", "none.crr", "clean.crr", output])
+            .ends(64, &["clean.crr: this command reads that file"]);
+        assert_eq!(place.read("clean.crr"), before);
+    }
     let allowed = ["report", "none.crr", "--allow-incomplete"];
     place.tool(&allowed).ends(0, &[]);
     place
@@ -130,6 +142,36 @@ fn a_run_that_has_not_come_to_its_end_removes_nothing_from_a_baseline() {
     let pruned = place.tool(&[&prune[..], &["--allow-incomplete"]].concat());
     pruned.ends(0, &[why]);
     assert!(pruned.stdout.contains("removed CR-"), "{}", pruned.stdout);
+}
+
+#[test]
+fn a_run_that_has_not_checked_a_race_does_not_remove_it_from_a_baseline() {
+    let place = Place::new();
+    place.run_kernel(RACY, &["--save", "one.crr"]).ends(66, &[]);
+    place.tool(&["baseline", "create", "one.crr"]).ends(0, &[]);
+    let before = place.read("cudarun-baseline.json");
+    for (options, why) in [
+        (&["--check", "off"][..], "nothing was checked"),
+        (&["--kernel-name", "other"], "nothing was checked"),
+        (&["--space", "shared"], "shared memory only"),
+        (&["--sample", "1/4"], "granules checked"),
+    ] {
+        let options = [options, &["--save", "part.crr", "--mode", "fast"]].concat();
+        place.run_kernel(RACY, &options);
+        let prune = place.tool(&["baseline", "prune", "part.crr"]);
+        prune.ends(75, &[why, "no race was removed", "--allow-incomplete"]);
+        let diff = place.tool(&["diff", "one.crr", "part.crr"]);
+        assert!(diff.stderr.contains(why), "{}", diff.stderr);
+        assert_eq!(place.read("cudarun-baseline.json"), before);
+    }
+    // Another kernel.
+    let mut other = place.json("one.crr");
+    other["coverage"]["kernels"] = serde_json::json!([]);
+    other["races"] = serde_json::json!([]);
+    place.write("other.crr", &other.to_string());
+    let prune = place.tool(&["baseline", "prune", "other.crr"]);
+    prune.ends(0, &["of accesses kept, because", "--allow-incomplete"]);
+    assert_eq!(place.read("cudarun-baseline.json"), before);
 }
 
 #[test]
@@ -247,6 +289,9 @@ fn unused_and_expired_suppressions_are_told() {
             "warning: old.toml:1: the suppression `rule = \"CR003\"` has expired on 2020-01-01; 2 pairs of accesses that it fits count again",
         ],
     );
+    place
+        .run_kernel(RACY, &["--quiet", "--suppressions", "old.toml"])
+        .ends(66, &["warning: old.toml:1: ", "has expired"]);
     place.write("new.toml", &entry("rule = \"CR003\"\nexpires = 2999-01-01"));
     place.write("tsan.txt", "# of another tool\nrace:no_such_kernel\n");
     let both = ["--suppressions", "new.toml", "--suppressions", "tsan.txt"];

@@ -108,9 +108,46 @@ fn a_report_that_a_file_does_not_take_is_on_standard_error() {
         "{stderr}"
     );
     assert!(stderr.contains("SUMMARY: cudarun-check: "), "{stderr}");
-    let quiet = KERNEL.replace("${op}", "red.global.add.u32 [%word], %step;");
-    let output = run(&with(&quiet), &["--format", "json:/dev/full"]);
+    let quiet = with(&KERNEL.replace("${op}", "red.global.add.u32 [%word], %step;"));
+    let output = run(&quiet, &["--format", "json:/dev/full"]);
     assert_eq!(output.status.code(), Some(70), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("schema_version"));
+    // Where people see the text, they need no JSON.
+    let output = run(&quiet, &["--save", "/dev/full"]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(70), "{stderr}");
+    assert!(
+        stderr.contains("SUMMARY: ") && !stderr.contains("schema_version"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_report_that_standard_error_does_not_take_is_an_error() {
+    let quiet = with(&KERNEL.replace("${op}", "red.global.add.u32 [%word], %step;"));
+    for format in ["text", "sarif"] {
+        let mut command = quiet.command(&[&COUNT[..], &["--format", format]].concat());
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let status = command.stderr(full).status().unwrap();
+        assert_eq!(status.code(), Some(70), "{format}");
+    }
+}
+
+#[test]
+fn a_run_that_cannot_begin_has_an_annotation() {
+    let place = Place::new();
+    let mut command = place.command(&["run", "--quiet", "./no_such_program"]);
+    let output = command.env("GITHUB_ACTIONS", "true").output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(127), "{stderr}");
+    assert!(
+        stderr.contains("::warning title=cudarun-check%3A incomplete::"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("cudarun-check: ./no_such_program"),
+        "{stderr}"
+    );
 }
 
 #[test]

@@ -32,7 +32,11 @@ pub struct Repair {
     /// The write of that flag stands before the earlier access in the code.
     #[serde(default)]
     pub early: bool,
-    /// One access is a plain store. The other is a load or an atomic that a loop repeats until it sees another value.
+    /// The thread of the earlier access has written that flag, and the write stands behind the access in the code.
+    #[serde(default)]
+    pub late: bool,
+    /// One access is a store. The other is a load or an atomic that a loop repeats until it sees another value. One of the
+    /// two is weak.
     #[serde(default)]
     pub polled: bool,
     /// An mbarrier that hands the one access over, and that the thread of the other does not wait for.

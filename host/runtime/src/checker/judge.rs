@@ -215,6 +215,7 @@ impl Checker {
                 level: race.level,
                 space: race.space,
                 flag_written: written,
+                own_flag: (found.flag).is_some_and(|of| of.writer == found.race.earlier.thread),
                 flag_read: read,
             }
         });

@@ -4,7 +4,8 @@
 //! (device/src/kernel/looks.rs). An atomic that changes nothing is a look, but a write as well, which others may
 //! observe; and who has observed a write comes after it. So two things are not known of such an atomic:
 //! 1. whether who has observed it has observed the last time that it was made;
-//! 2. whether a thread that polls the same word has observed it, when its own entry stands before.
+//! 2. whether a thread that polls the same word has observed it, when its own entry stands before. Whoever has may be
+//!    ordered before the other access by fences that come in this order in this run: the class of the race is not known.
 //!
 //! An atomic that cannot change anything may be made without a turn, and then its entry may stand behind those of
 //! loads that have observed it, and of weak loads behind these (the stores take turns).
@@ -18,7 +19,8 @@ use shadow::hb::{Access, Active, Engine, Party, Place, Race, Scope, Thread, Time
 
 /// Looks at a word that are remembered.
 const MOST: usize = 4096;
-/// Looks at a word of which it is not asked who may have observed the others: some thread has.
+/// Of more looks at a word it is not asked who may have observed another one: some thread that it reaches has, and each
+/// knows of that which knows anything of the CTA.
 const MANY: usize = 64;
 
 /// A thread's looks at a scalar by one instruction.
@@ -58,7 +60,7 @@ pub(super) struct Doubt {
 
 impl Doubt {
     /// True of a race by those accesses.
-    fn is_of(&self, race: &Race) -> bool {
+    pub(super) fn is_of(&self, race: &Race) -> bool {
         let Thread { cta, warp, lane } = self.earlier;
         let earlier = race.earlier.thread;
         (earlier.cta, earlier.warp) == (cta, warp)
@@ -202,7 +204,10 @@ impl Polls {
                     earlier: of.thread,
                     site: of.site,
                     later: me,
-                    observed: word.looks.len() > MANY || word.looks.iter().any(observes),
+                    observed: match word.looks.len() > MANY {
+                        true => of.scope > Scope::Cta || engine.knows_cta(me, of.thread.cta),
+                        false => word.looks.iter().any(observes),
+                    },
                 });
             }
         }

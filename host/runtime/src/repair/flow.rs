@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use ptx::ast::{Body, Function, Instruction, Module, Operand, Statement};
 use ptx::cfg::{BlockId, Cfg};
 use ptx::isa::sync::is_full_cta_barrier;
-use ptx::isa::{MemoryKind, SyncOp, memory, sync};
+use ptx::isa::{MemoryKind, MemoryOp, SyncOp, memory, sync};
 
 use super::divergence::{Among, Divergence};
 use crate::log::{
@@ -205,29 +205,31 @@ impl<'a> Flow<'a> {
             Level::Grid => Order::Fence,
             Level::Cta | Level::Warp => Order::BlockFence,
         };
-        self.on_line(line).is_some_and(|(at, of)| {
+        let read = self.on_line(line);
+        let read = read.and_then(|at| Some((at, self.instruction(at)?)));
+        read.is_some_and(|(at, of)| {
             let acquires = of.has("acquire") || of.has("acq_rel");
             !acquires && self.reaches([at, to], &[], order)
         })
     }
 
-    /// Whether a statement is a store and no strong one.
-    pub(super) fn stores_plainly(&self, at: usize) -> bool {
-        let instruction = self.instruction(at).and_then(memory);
-        instruction.is_some_and(|op| op.kind == MemoryKind::Store && !op.is_strong())
+    /// What a statement does to memory, if it is a store.
+    pub(super) fn store(&self, at: usize) -> Option<MemoryOp> {
+        let op = self.instruction(at).and_then(memory);
+        op.filter(|op| op.kind == MemoryKind::Store)
     }
 
-    /// Whether the write of a flag at a line comes before a statement, and never after it.
-    pub(super) fn precedes(&self, line: u32, to: usize) -> bool {
-        self.on_line(line).is_some_and(|(at, _)| {
-            self.reaches([at, to], &[], Order::Launch)
-                && !self.reaches([to, at], &[], Order::Launch)
-        })
+    /// Whether a statement comes before another one, and never after it.
+    pub(super) fn precedes(&self, one: usize, other: usize) -> bool {
+        let reaches = |way| self.reaches(way, &[], Order::Launch);
+        reaches([one, other]) && !reaches([other, one])
     }
 
-    fn on_line(&self, line: u32) -> Option<(usize, &Instruction)> {
+    /// The statement at a line.
+    pub(super) fn on_line(&self, line: u32) -> Option<usize> {
         let mut all = self.body.instructions();
-        all.find(|(_, of)| self.module.line_column(of.span.start).0 == line)
+        let found = all.find(|(_, of)| self.module.line_column(of.span.start).0 == line);
+        found.map(|(at, _)| at)
     }
 
     /// Where a statement is.

@@ -171,7 +171,8 @@ impl<'a> Updates<'a> {
         })
     }
 
-    /// The store of an update that both sites belong to, whatever it computes.
+    /// The store of an update that both sites belong to, whatever it computes: what was there decides the value, or whether
+    /// there is a store.
     fn any(&self, sites: [usize; 2]) -> Option<usize> {
         let is = |site: usize, opcode| self.instruction(site).is_some_and(|of| of.opcode == opcode);
         let store = sites.into_iter().find(|&site| is(site, "st"))?;
@@ -180,7 +181,8 @@ impl<'a> Updates<'a> {
         };
         let load = sites.into_iter().find(|&site| is(site, "ld"))?;
         let same = self.instruction(load)?.operands.get(1) == Some(address);
-        (same && self.depends(store, value, load)).then_some(store)
+        let depends = self.depends(store, value, load) || self.decides(load, store);
+        (same && depends).then_some(store)
     }
 
     /// Whether the value of an operand depends on a load; also when that cannot be found out.

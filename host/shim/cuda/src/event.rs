@@ -101,13 +101,19 @@ pub(crate) fn cuEventRecordWithFlags(
 pub(crate) fn cuEventQuery(event: Ptr<CUevent_st>) -> Answer {
     with_context(|state, _| {
         state.real_event(event.address())?;
-        state.host_waits_for(event.address());
-        Ok(())
+        match state.is_reached(event.address()) {
+            true => Ok(()),
+            false => Err(CUresult::NOT_READY),
+        }
     })
 }
 
 pub(crate) fn cuEventSynchronize(event: Ptr<CUevent_st>) -> Answer {
-    cuEventQuery(event)
+    with_context(|state, _| {
+        state.real_event(event.address())?;
+        state.host_waits_for(event.address());
+        Ok(())
+    })
 }
 
 pub(crate) fn cuEventDestroy(event: Ptr<CUevent_st>) -> Answer {

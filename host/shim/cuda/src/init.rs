@@ -45,6 +45,7 @@ fn make(devices: Vec<Visible>) -> Result<State, CUresult> {
         functions: Table::new(5, bad),
         links: Table::new(6, bad),
         memory: Default::default(),
+        marks: 0,
         allocations: 0,
         virtual_memory: Default::default(),
         pools,

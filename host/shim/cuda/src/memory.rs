@@ -3,6 +3,7 @@
 //! Managed and host memory keep one address on both sides. Everything starts out zeroed, which a
 //! program must not rely on but which makes runs repeatable.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
@@ -28,6 +29,15 @@ pub(crate) struct Allocation {
     pub(crate) pool: Option<u64>,
     /// Memory of a graph: whether the program has it now.
     pub(crate) graph: Option<bool>,
+    /// What streams have written (`cuStreamWriteValue32`) since anything else has written there, by address.
+    pub(crate) written: BTreeMap<u64, Vec<Written>>,
+}
+
+/// Bytes that a stream has written, and the name of the point that it had come to.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) bytes: Box<[u8]>,
+    pub(crate) mark: u64,
 }
 
 /// Where memory is and who made it.
@@ -120,6 +130,7 @@ impl State {
             context,
             pool: None,
             graph: None,
+            written: BTreeMap::new(),
         };
         self.memory.insert(address, allocation);
     }
@@ -132,6 +143,9 @@ impl State {
             .ok_or(CUresult::INVALID_VALUE)?;
         if let Some(pool) = gone.pool.and_then(|pool| self.pools.get_mut(pool).ok()) {
             pool.used = pool.used.saturating_sub(gone.bytes);
+        }
+        for written in gone.written.into_values().flatten() {
+            self.event_gone(written.mark);
         }
         self.engine.freed(address);
         let memory = self.engine.memory_mut();
@@ -162,6 +176,12 @@ impl State {
     pub(crate) fn allocation(&self, address: u64) -> Option<(u64, &Allocation)> {
         let (&start, allocation) = self.memory.range(..=address).next_back()?;
         (address - start < allocation.bytes).then_some((start, allocation))
+    }
+
+    /// The allocation that contains an address.
+    pub(crate) fn allocation_mut(&mut self, address: u64) -> Option<&mut Allocation> {
+        let (&start, allocation) = self.memory.range_mut(..=address).next_back()?;
+        (address - start < allocation.bytes).then_some(allocation)
     }
 
     fn register(&mut self, context: u64, host: Ptr<c_void>, bytes: usize, flags: u32) -> Answer {

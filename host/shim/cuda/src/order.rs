@@ -12,6 +12,7 @@ use report::log;
 use runtime::streams::{At, Fork, Kind, Stream, Streams};
 
 use crate::Answer;
+use crate::memory::Written;
 use crate::state::{State, with, with_context};
 use crate::stream::PER_THREAD;
 use crate::work::Work;
@@ -21,6 +22,10 @@ static THREADS: AtomicU64 = AtomicU64::new(0);
 
 /// Numbers of per-thread streams have this bit, which no handle has.
 const THREAD: u64 = 1 << 63;
+/// Marks of writes to memory have this bit, which no handle has.
+const MEMORY: u64 = 1 << 63;
+/// So many writes of streams to a place are remembered.
+const WRITTEN: usize = 64;
 
 thread_local! {
     // Constant and without destructor: the program may call us while its thread ends.
@@ -183,21 +188,72 @@ impl State {
         told.map(drop)
     }
 
-    /// A stream waits for a value in memory, which anything may have written.
-    pub(crate) fn stream_waits_for_memory(&mut self, context: u64, stream: u64) -> Answer {
-        let told = self.with_streams(context, stream, |streams, of, _| {
-            streams.order().wait_for_all(of);
+    /// A stream writes bytes in the place of others. The point that it has come to gets a name.
+    pub(crate) fn stream_writes(
+        &mut self,
+        context: u64,
+        stream: u64,
+        address: u64,
+        [before, bytes]: [&[u8]; 2],
+    ) -> Answer {
+        let mark = MEMORY | self.marks;
+        self.marks += 1;
+        let mut gone = Vec::new();
+        if let Some(allocation) = self.allocation_mut(address) {
+            let written = allocation.written.entry(address).or_default();
+            let all = written.last().is_none_or(|last| *last.bytes != *before);
+            let first = usize::from(written.len() == WRITTEN);
+            gone.extend(written.drain(..if all { written.len() } else { first }));
+            let bytes = bytes.into();
+            written.push(Written { bytes, mark });
+        }
+        for written in gone {
+            self.event_gone(written.mark);
+        }
+        self.mark(context, mark, stream)
+    }
+
+    /// A stream waits for bytes in memory that are as it says, where some are now that are: for the first write of a stream
+    /// that has brought such bytes, or, if anything else may have written there since, for all streams.
+    pub(crate) fn stream_waits_for_memory(
+        &mut self,
+        context: u64,
+        stream: u64,
+        (address, now): (u64, &[u8]),
+        is_met: impl Fn(&[u8]) -> bool,
+    ) -> Answer {
+        let allocation = self.allocation(address).map(|(_, allocation)| allocation);
+        let written = allocation.and_then(|of| of.written.get(&address));
+        let written = written.filter(|all| all.last().is_some_and(|last| *last.bytes == *now));
+        let mut written = written.into_iter().flatten();
+        let mark = written.find(|of| of.bytes.len() == now.len() && is_met(&of.bytes));
+        let mark = mark.map(|of| of.mark);
+        let told = self.with_streams(context, stream, |streams, of, _| match mark {
+            Some(mark) => streams.order().wait(of, mark),
+            None => streams.order().wait_for_all(of),
         });
         told.map(drop)
     }
 
-    /// The host waits for a stream, or finds that there is nothing to wait for.
+    /// The host asks whether a stream has done its work. If nothing is checked it has.
+    pub(crate) fn is_done(&mut self, context: u64, stream: u64) -> Result<bool, CUresult> {
+        let told = self.with_streams(context, stream, |streams, of, _| streams.is_done(of))?;
+        Ok(told.unwrap_or(true))
+    }
+
+    /// The host asks whether an event has been reached. If nothing is checked it has.
+    pub(crate) fn is_reached(&mut self, event: u64) -> bool {
+        let streams = self.engine.streams();
+        streams.is_none_or(|streams| streams.is_reached(event))
+    }
+
+    /// The host waits for a stream.
     pub(crate) fn host_waits(&mut self, context: u64, stream: u64) -> Answer {
         let told = self.with_streams(context, stream, |streams, of, _| streams.host_waits(of));
         told.map(drop)
     }
 
-    /// The host waits for an event, or finds that there is nothing to wait for.
+    /// The host waits for an event.
     pub(crate) fn host_waits_for(&mut self, event: u64) {
         if let Some(streams) = self.engine.streams() {
             streams.host_waits_for(event);

@@ -1,5 +1,6 @@
 //! What a program may ask about an address.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_void};
 
 use driver::sys::pointer_attribute as p;
@@ -39,6 +40,7 @@ fn find(state: &State, context: u64, address: u64) -> Option<Known> {
         identity: start,
         context,
         pool: None,
+        written: BTreeMap::new(),
     };
     Some(Known {
         start,

@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) links: Table<Link>,
     /// Allocations and registered ranges by their first address.
     pub(crate) memory: BTreeMap<u64, Allocation>,
+    /// How many writes of streams to memory there have been.
+    pub(crate) marks: u64,
     /// How many allocations there have been; their identity for the program.
     pub(crate) allocations: u64,
     pub(crate) virtual_memory: VirtualMemory,

@@ -231,7 +231,13 @@ pub(crate) fn cuLaunchHostFunc(
 }
 
 pub(crate) fn cuStreamQuery(stream: Ptr<CUstream_st>) -> Answer {
-    cuStreamSynchronize(stream)
+    with_context(|state, context| {
+        state.not_capturing(stream.address())?;
+        match state.is_done(context, stream.address())? {
+            true => Ok(()),
+            false => Err(CUresult::NOT_READY),
+        }
+    })
 }
 
 pub(crate) fn cuStreamSynchronize(stream: Ptr<CUstream_st>) -> Answer {
@@ -304,35 +310,47 @@ pub(crate) fn cuStreamCopyAttributes(dst: Ptr<CUstream_st>, src: Ptr<CUstream_st
 
 /// Waits for nothing: the value is there already, or nobody is left to write it.
 fn wait_value(stream: u64, address: u64, bytes: usize, value: u64, flags: c_uint) -> Answer {
-    with_context(|state, context| {
-        state.not_capturing(stream)?;
-        state.stream_waits_for_memory(context, stream)?;
-        let mut memory = [0; 8];
-        let read = state.engine.memory().read(address, &mut memory[..bytes]);
-        read.map_err(|_| CUresult::INVALID_VALUE)?;
-        let now = u64::from_le_bytes(memory);
-        let sign = 64 - 8 * bytes as u32;
-        let met = match flags & 3 {
+    let is_met = |memory: &[u8]| {
+        let mut whole = [0; 8];
+        whole[..memory.len()].copy_from_slice(memory);
+        let now = u64::from_le_bytes(whole);
+        let sign = 64 - 8 * memory.len() as u32;
+        match flags & 3 {
             // A cyclic comparison: not behind by more than half of the range.
             0 => ((now.wrapping_sub(value) << sign) as i64) >= 0,
             1 => now == value,
             2 => now & value != 0,
             _ => !(now | value) << sign != 0,
-        };
-        if met {
-            Ok(())
-        } else {
-            Err(CUresult::NOT_SUPPORTED)
+        }
+    };
+    with_context(|state, context| {
+        state.not_capturing(stream)?;
+        let now = word(state, address, bytes)?;
+        let now = &now[..bytes];
+        state.stream_waits_for_memory(context, stream, (address, now), is_met)?;
+        match is_met(now) {
+            true => Ok(()),
+            false => Err(CUresult::NOT_SUPPORTED),
         }
     })
 }
 
 fn write_value(stream: u64, address: u64, bytes: &[u8]) -> Answer {
-    with_context(|state, _| {
+    with_context(|state, context| {
         state.not_capturing(stream)?;
+        let before = word(state, address, bytes.len())?;
         let written = state.engine.memory_mut().write(address, bytes);
-        written.map_err(|_| CUresult::INVALID_VALUE)
+        written.map_err(|_| CUresult::INVALID_VALUE)?;
+        state.stream_writes(context, stream, address, [&before[..bytes.len()], bytes])
     })
+}
+
+/// The bytes at an address, 8 at most, with zeros behind them.
+fn word(state: &State, address: u64, bytes: usize) -> Result<[u8; 8], CUresult> {
+    let mut memory = [0; 8];
+    let read = state.engine.memory().read(address, &mut memory[..bytes]);
+    read.map_err(|_| CUresult::INVALID_VALUE)?;
+    Ok(memory)
 }
 
 pub(crate) fn cuStreamWaitValue32(
