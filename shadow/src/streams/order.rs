@@ -280,6 +280,16 @@ impl Order {
         }
     }
 
+    /// Whether a stream has a point behind it: all that comes before the point comes before what the stream is given now.
+    pub fn is_past(&mut self, stream: &Stream, mark: u64) -> bool {
+        let here = self.point(stream);
+        let clock = self.marks.get(&mark);
+        clock.is_some_and(|clock| {
+            let mut times = clock.0.iter();
+            times.all(|(lane, times)| here.0.get(lane).map(|of| of.taken) >= Some(times.taken))
+        })
+    }
+
     /// A stream waits for something that any stream may have done.
     pub fn wait_for_all(&mut self, stream: &Stream) {
         let clock = self.all();

@@ -231,8 +231,9 @@ impl Outputs {
         let lines = self.reported.rest(report);
         let checkout = std::env::var_os("GITHUB_WORKSPACE").filter(|of| !of.is_empty());
         let in_checkout = checkout.map(|root| sources.shown_below(root.into()));
-        let mut targets = self.all.iter();
-        let is_shown = targets.any(|(_, target)| matches!(target, Target::Stream(_)));
+        let is_stream = |target: &Target| matches!(target, Target::Stream(_));
+        let streams = self.all.iter().filter(|(_, target)| is_stream(target));
+        let streams = streams.count();
         for (format, target) in &mut self.all {
             let color = match (self.color, &*target) {
                 (color, Target::File(..) | Target::Added(..)) => color == Color::Always,
@@ -282,7 +283,7 @@ impl Outputs {
             };
             if let Err(stop) = written {
                 console::say(format_args!("cudarun-check: {}", stop.message));
-                if !is_shown {
+                if streams == usize::from(is_stream(target)) {
                     os::terminal::write(&what);
                 }
                 result = Err(stop);

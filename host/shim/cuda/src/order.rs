@@ -197,24 +197,28 @@ impl State {
         [before, bytes]: [&[u8]; 2],
     ) -> Answer {
         let mark = MEMORY | self.marks;
+        let Some(allocation) = self.allocation_mut(address) else {
+            return Ok(());
+        };
+        let written = allocation.written.entry(address).or_default();
+        let others = written.last().is_none_or(|last| *last.bytes != *before);
+        let gone = match others {
+            true => written.len(),
+            false => usize::from(written.len() == WRITTEN),
+        };
+        let gone: Vec<Written> = written.drain(..gone).collect();
+        let bytes = bytes.into();
+        written.push(Written { bytes, mark });
         self.marks += 1;
-        let mut gone = Vec::new();
-        if let Some(allocation) = self.allocation_mut(address) {
-            let written = allocation.written.entry(address).or_default();
-            let all = written.last().is_none_or(|last| *last.bytes != *before);
-            let first = usize::from(written.len() == WRITTEN);
-            gone.extend(written.drain(..if all { written.len() } else { first }));
-            let bytes = bytes.into();
-            written.push(Written { bytes, mark });
-        }
         for written in gone {
             self.event_gone(written.mark);
         }
         self.mark(context, mark, stream)
     }
 
-    /// A stream waits for bytes in memory that are as it says, where some are now that are: for the first write of a stream
-    /// that has brought such bytes, or, if anything else may have written there since, for all streams.
+    /// A stream waits for bytes in memory that are as it says, where some are now that are. It waits for the first write of
+    /// a stream that has brought such bytes, of those that the wait may meet; or, if anything else may have written there
+    /// since, for all streams.
     pub(crate) fn stream_waits_for_memory(
         &mut self,
         context: u64,
@@ -225,12 +229,16 @@ impl State {
         let allocation = self.allocation(address).map(|(_, allocation)| allocation);
         let written = allocation.and_then(|of| of.written.get(&address));
         let written = written.filter(|all| all.last().is_some_and(|last| *last.bytes == *now));
-        let mut written = written.into_iter().flatten();
-        let mark = written.find(|of| of.bytes.len() == now.len() && is_met(&of.bytes));
-        let mark = mark.map(|of| of.mark);
-        let told = self.with_streams(context, stream, |streams, of, _| match mark {
-            Some(mark) => streams.order().wait(of, mark),
-            None => streams.order().wait_for_all(of),
+        let written = written.cloned().unwrap_or_default();
+        let told = self.with_streams(context, stream, |streams, of, _| {
+            let order = streams.order();
+            // What came before the last write that the stream has behind it has been overwritten.
+            let last = written.iter().rposition(|one| order.is_past(of, one.mark));
+            let mut open = written[last.unwrap_or(0)..].iter();
+            match open.find(|one| one.bytes.len() == now.len() && is_met(&one.bytes)) {
+                Some(one) => order.wait(of, one.mark),
+                None => order.wait_for_all(of),
+            }
         });
         told.map(drop)
     }
