@@ -197,6 +197,15 @@ fn ask(
         }
         Call::Wait(of, event) => {
             let recorded = asked.recorded[event as usize];
+            let here = asked.before(of);
+            let is_past = recorded.is_some_and(|recorded| {
+                let ahead = [recorded].into();
+                let mut work = work
+                    .iter()
+                    .filter(|(node, _)| asked.is_behind(&ahead, *node));
+                work.all(|(node, _)| asked.is_known(*node) || asked.is_behind(&here, *node))
+            });
+            assert_eq!(order.is_past(&STREAMS[of], event), is_past);
             if let Some(recorded) = recorded {
                 let mut after = asked.before(of);
                 after.insert(recorded);
@@ -482,4 +491,18 @@ fn lanes_in_a_row_are_one_run() {
     assert_eq!(count(u32::MAX, |lane| 4096 + 8 * u64::from(lane)), 32);
     assert_eq!(count(u32::MAX, |lane| 4096 - 4 * u64::from(lane)), 32);
     assert_eq!(count(0x0000_ff0f, |lane| 4096 + 4 * u64::from(lane)), 2);
+}
+
+#[test]
+fn a_loop_that_gives_work_until_the_stream_has_none_ends() {
+    let mut order = Order::default();
+    let mut give = || {
+        let turn = order.enter(&STREAMS[1]);
+        (order.is_done(&STREAMS[1]), order.host_knows(&turn))
+    };
+    for _ in 0..16 {
+        assert_eq!(give(), (false, false));
+    }
+    assert_eq!(give(), (true, true));
+    assert_eq!(give(), (false, false));
 }

@@ -1,7 +1,7 @@
 //! Standard error, and the terminal that it may be.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind::Interrupted;
+use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 
@@ -50,11 +50,23 @@ pub fn try_write(text: &str) -> std::io::Result<()> {
             Ok(written) => rest = &rest[written..],
             Err(_) => match std::io::Error::last_os_error() {
                 error if error.kind() == Interrupted => {}
+                error if error.kind() == WouldBlock => wait(),
                 error => return Err(error),
             },
         }
     }
     Ok(())
+}
+
+/// Waits until standard error, which does not block, takes more.
+fn wait() {
+    let mut poll = libc::pollfd {
+        fd: libc::STDERR_FILENO,
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: there is one entry. Whatever comes of it, the next write says.
+    unsafe { libc::poll(&raw mut poll, 1, -1) };
 }
 
 /// Writes a line for the user, with the tool's name before it.

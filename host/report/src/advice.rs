@@ -1,5 +1,6 @@
 //! What kind of race it is, and what would order the two accesses.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use events::{Acquire, Scope};
@@ -52,17 +53,14 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
         why => why,
     };
     let strong = first.sem != Semantics::Weak && second.sem != Semantics::Weak;
-    let without_cause;
     let race = match strong && why == Why::Unordered && lacks_release(race) {
-        true => {
-            without_cause = log::Race {
-                cause: None,
-                ..race.clone()
-            };
-            &without_cause
-        }
-        false => race,
+        true => Cow::Owned(log::Race {
+            cause: None,
+            ..race.clone()
+        }),
+        false => Cow::Borrowed(race),
     };
+    let race = race.as_ref();
     let fault = match why {
         Why::Unordered | Why::Strong | Why::LockOrder | Why::Fences => locks::fault(race, accesses),
         _ => None,
@@ -205,8 +203,8 @@ fn is_before_copy(race: &log::Race, [first, second]: &[Access; 2]) -> bool {
     behind && second.op == Op::Cp && first.op != Op::Cp
 }
 
-/// A flag or an mbarrier would order the accesses if more than its scope were different. Strong accesses with that race
-/// by their own scopes, and wider ones make an end of it.
+/// What keeps a flag or an mbarrier from ordering the accesses is not its scope. If both accesses are strong, they race
+/// because of their own scopes, and a wider scope ends that.
 fn lacks_release(race: &log::Race) -> bool {
     let rule = race.cause.as_ref().map(of_cause);
     rule.is_some_and(|rule| rule != Some(RuleId::NarrowScope))

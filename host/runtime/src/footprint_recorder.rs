@@ -1,7 +1,7 @@
 //! What a launch does that others may run beside: the global memory that it touches, and what it has to
 //! do with the launches ahead of it and behind it. The simulated device tells it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use events::{Bytes, Executing};
 use ptx::ast::Space;
@@ -14,17 +14,23 @@ use crate::streams::{At, Followed};
 /// A footprint names a thread by its CTA, and behind that many bits by its number in the CTA.
 pub(crate) const THREADS_LOG2: u32 = 10;
 
+/// The threads of a CTA that come after the launch ahead.
+#[derive(Debug)]
+enum Waited {
+    All,
+    /// Lanes, by warp.
+    Lanes(HashMap<u32, u32>),
+}
+
 /// Follows a launch.
 #[derive(Debug, Default)]
 pub(crate) struct FootprintRecorder {
     touched: Followed,
     /// The launch may begin before the one ahead of it has ended.
     early: bool,
-    /// The lanes that come after that one, by CTA and warp: they have waited for it, or have synchronised with threads
-    /// that may have told them of it.
-    waited: HashMap<(u64, u32), u32>,
-    /// CTAs of which a thread has waited for it.
-    waiting: HashSet<u64>,
+    /// The threads that come after that one, by CTA: they have waited for it, or have synchronised with threads that may
+    /// have told them of it.
+    waited: HashMap<u64, Waited>,
     /// Memory that is nobody's when the launch ends.
     released: BTreeSet<(u64, u64)>,
 }
@@ -55,51 +61,59 @@ impl FootprintRecorder {
 
     /// The footprints that lanes leave now, and which of them leave each.
     fn prints(&mut self, who: Executing) -> [(&mut Footprint, u32); 2] {
-        let after = match self.early {
-            true => self.waited.get(&(who.cta, who.warp)).copied(),
-            false => Some(u32::MAX),
+        let before = match self.early {
+            true => who.lanes & !self.after(who),
+            false => 0,
         };
         let Followed { all, early, .. } = &mut self.touched;
-        [(all, who.lanes), (early, who.lanes & !after.unwrap_or(0))]
+        [(all, who.lanes), (early, before)]
+    }
+
+    /// The lanes of a warp that come after the launch ahead.
+    fn after(&self, who: Executing) -> u32 {
+        match self.waited.get(&who.cta) {
+            Some(Waited::All) => u32::MAX,
+            Some(Waited::Lanes(lanes)) => lanes.get(&who.warp).copied().unwrap_or(0),
+            None => 0,
+        }
     }
 
     /// Lanes execute `griddepcontrol`.
     pub(crate) fn dependency(&mut self, who: Executing, wait: bool) {
         match wait {
-            true => {
-                self.waiting.insert(who.cta);
-                self.comes_after(who);
-            }
+            true => self.comes_after(who),
             false => self.touched.lets_others_begin = true,
         }
     }
 
     /// Lanes come after the launch ahead.
     fn comes_after(&mut self, who: Executing) {
-        *self.waited.entry((who.cta, who.warp)).or_default() |= who.lanes;
+        let none = || Waited::Lanes(HashMap::new());
+        if self.early
+            && let Waited::Lanes(lanes) = self.waited.entry(who.cta).or_insert_with(none)
+        {
+            *lanes.entry(who.warp).or_default() |= who.lanes;
+        }
     }
 
     /// Lanes pass a barrier of their warp together.
     pub(crate) fn warp_barrier(&mut self, who: Executing) {
-        let waited = self.waited.get(&(who.cta, who.warp));
-        if waited.is_some_and(|lanes| lanes & who.lanes != 0) {
+        if self.after(who) & who.lanes != 0 {
             self.comes_after(who);
         }
     }
 
     /// A barrier of a CTA completes. All its threads are taken to take part.
     pub(crate) fn complete(&mut self, cta: u64) {
-        if self.waiting.contains(&cta) {
-            for warp in 0..(1 << THREADS_LOG2) / LANES {
-                self.waited.insert((cta, warp), u32::MAX);
-            }
+        if let Some(waited) = self.waited.get_mut(&cta) {
+            *waited = Waited::All;
         }
     }
 
     /// Lanes may have learned what threads of any CTA have done: by a strong read, or at an mbarrier or the barrier of
     /// a cluster.
     pub(crate) fn learns(&mut self, who: Executing) {
-        if !self.waiting.is_empty() {
+        if !self.waited.is_empty() {
             self.comes_after(who);
         }
     }

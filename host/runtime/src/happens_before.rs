@@ -23,7 +23,7 @@ use shadow::hb::{
 use self::barriers::Barriers;
 pub(crate) use self::barriers::Unordered;
 use self::departed::Departures;
-use self::polls::Polls;
+use self::polls::{Orders, Polls};
 use crate::between::Between;
 use crate::findings::{Doubts, Findings, Misused};
 use crate::footprint_recorder::FootprintRecorder;
@@ -381,7 +381,11 @@ impl Observer for HappensBefore {
         }
         let doubts = match self.knows_swaps {
             true => Vec::new(),
-            false => self.polls.met(engine, active(who), &written, place),
+            false => {
+                let fences = &mut self.order;
+                let orders = Orders { engine, fences };
+                self.polls.met(orders, active(who), &written, place)
+            }
         };
         let (open, instructions) = (&mut self.open, &self.instructions);
         let mut races = Vec::new();
@@ -392,7 +396,7 @@ impl Observer for HappensBefore {
                 false => pairs.enough(&race),
             }
         });
-        for doubt in &doubts {
+        for doubt in doubts {
             let undecided = doubt.is_undecided(&races, |race| self.doubts.doubt(race));
             self.doubts.undecided += u64::from(undecided);
         }
@@ -408,13 +412,8 @@ impl Observer for HappensBefore {
             }
         }
         for mut race in races {
-            let class = fences::class(&mut self.order, engine, &mut race);
-            let may_be_observed = || doubts.iter().any(|doubt| doubt.is_of(&race));
-            if class == Class::Race && self.order.has_more() && may_be_observed() {
-                self.doubts.doubt(&race);
-                self.doubts.undecided += 1;
-            }
             self.doubts.found(instructions, &race);
+            let class = fences::class(&mut self.order, engine, &mut race);
             let stores = sides::are_stores(instructions, &race);
             open.extend(pairs.keep(class, race, stores));
         }
@@ -596,7 +595,9 @@ impl Observer for HappensBefore {
                     warp: me.warp(),
                     lanes: 1 << me.lane,
                 };
-                doubts.extend(self.polls.met(engine, active, &access, |_| place));
+                let fences = &mut self.order;
+                let orders = Orders { engine, fences };
+                doubts.extend(self.polls.met(orders, active, &access, |_| place));
             }
         }
         let mut races = Vec::new();

@@ -31,10 +31,6 @@ pub fn spins(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize
         return BTreeSet::new();
     };
     let flow = Dataflow::new(body);
-    let idle = |inside: &HashSet<BlockId>| {
-        let mut here = body.instructions();
-        here.all(|(at, of)| !inside.contains(&cfg.block_of(at)) || only_reads(of))
-    };
     let stays = |inside: &HashSet<BlockId>, at: usize| {
         let mut reads = Vec::new();
         if let Statement::Instruction(load) = &body.statements[at] {
@@ -43,42 +39,45 @@ pub fn spins(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize
         let mut writes = reads.iter().flat_map(|&of| flow.reaching(&cfg, of, at).0);
         writes.all(|write| !inside.contains(&cfg.block_of(write)))
     };
-    let spins = |inside: &HashSet<BlockId>, at| idle(inside) && stays(inside, at);
-    among(body, &cfg, &flow, reads_weakly, spins)
+    let fits = |inside: &HashSet<BlockId>, loads: &mut Vec<usize>| {
+        let mut here = body.instructions();
+        match here.all(|(at, of)| !inside.contains(&cfg.block_of(at)) || only_reads(of)) {
+            true => loads.retain(|&at| stays(inside, at)),
+            false => loads.clear(),
+        }
+    };
+    among(body, &cfg, &flow, reads_weakly, fits)
 }
 
 /// The same, of a body.
 pub(crate) fn find(body: &Body, cfg: &Cfg, flow: &Dataflow<'_>) -> BTreeSet<usize> {
-    among(body, cfg, flow, reads, |_, _| true)
+    among(body, cfg, flow, reads, |_, _| ())
 }
 
-/// Those of the instructions that `is_one` names which decide the exit of a loop that `fits` them.
+/// Those of the instructions that `is_one` names which decide the exit of a loop around them. `fits` leaves those of the
+/// instructions in a loop that are wanted.
 fn among(
     body: &Body,
     cfg: &Cfg,
     flow: &Dataflow<'_>,
     is_one: fn(&Instruction) -> bool,
-    fits: impl Fn(&HashSet<BlockId>, usize) -> bool,
+    fits: impl Fn(&HashSet<BlockId>, &mut Vec<usize>),
 ) -> BTreeSet<usize> {
-    let candidates: Vec<usize> = body
-        .instructions()
-        .filter(|(_, instruction)| is_one(instruction))
-        .map(|(at, _)| at)
-        .collect();
+    let candidates = body.instructions().filter(|(_, of)| is_one(of));
+    let candidates: Vec<usize> = candidates.map(|(at, _)| at).collect();
     let mut found = BTreeSet::new();
     if candidates.is_empty() {
         return found;
     }
     for inside in loops(cfg) {
-        let here = |&&at: &&usize| inside.contains(&cfg.block_of(at)) && fits(&inside, at);
-        if candidates.iter().any(|at| here(&at)) {
+        let mut here = candidates.clone();
+        here.retain(|&at| inside.contains(&cfg.block_of(at)));
+        if !here.is_empty() {
+            fits(&inside, &mut here);
+        }
+        if !here.is_empty() {
             let decided = deciders(body, cfg, flow, &inside);
-            found.extend(
-                candidates
-                    .iter()
-                    .filter(here)
-                    .filter(|at| decided.contains(at)),
-            );
+            found.extend(here.iter().filter(|at| decided.contains(at)));
         }
     }
     found
@@ -92,7 +91,7 @@ fn reads(instruction: &Instruction) -> bool {
     })
 }
 
-/// True for a weak load of memory that other threads may write.
+/// True for a weak load.
 fn reads_weakly(instruction: &Instruction) -> bool {
     isa::memory(instruction).is_some_and(|op| op.kind == MemoryKind::Load && !op.is_strong())
 }

@@ -1,14 +1,24 @@
-//! Which strong loads a loop waits for.
+//! Which loads a loop waits for.
 
-/// The loads of a function, by the register that they write, that a loop waits for.
+use std::collections::BTreeSet;
+
+use ptx::ast::{Function, Module};
+
+/// The strong loads of a function that a loop waits for, by the register that they write.
 fn waited(statements: &str) -> Vec<String> {
-    let text =
-        format!(".func f (.reg .b64 %a) {{ .reg .pred %p<4>; .reg .b32 %r<9>; {statements} }}");
+    found(statements, ptx::waits)
+}
+
+/// The loads of a function that are found, by the register that they write.
+fn found(statements: &str, find: fn(&Module, &Function) -> BTreeSet<usize>) -> Vec<String> {
+    let text = format!(
+        ".func f (.reg .b64 %a) {{ .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %q; {statements} }}"
+    );
     let (module, diagnostics) = ptx::parse(&text);
     assert_eq!(diagnostics, [], "in:\n{text}");
     let function = module.function("f").unwrap();
     let body = function.body.as_ref().unwrap();
-    let found = ptx::waits(&module, function);
+    let found = find(&module, function);
     let mut all = Vec::new();
     for (at, instruction) in body.instructions() {
         if found.contains(&at) {
@@ -42,6 +52,30 @@ fn atomics_and_acquire_loads_wait_and_swaps_and_weak_loads_do_not() {
     assert_eq!(spin("atom.add.u32 %r0, [%a], 0"), ["%r0"]);
     assert!(spin("atom.cas.b32 %r0, [%a], 0, 1").is_empty());
     assert!(spin("ld.u32 %r0, [%a]").is_empty());
+}
+
+#[test]
+fn a_weak_load_spins_where_the_loop_does_nothing_else() {
+    let spin = |before: &str, behind: &str| {
+        let text = format!(
+            "mov.u64 %q, %a; L: {before} ld.global.cg.u32 %r0, [%q]; {behind} setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;"
+        );
+        assert!(waited(&text).is_empty());
+        found(&text, ptx::spins)
+    };
+    assert_eq!(spin("", ""), ["%r0"]);
+    assert_eq!(spin("", "membar.gl;"), ["%r0"]);
+    for other in [
+        "st.global.u32 [%a+4], %r1;",
+        "red.global.add.u32 [%a+4], 1;",
+        "bar.sync 0;",
+    ] {
+        assert!(spin("", other).is_empty(), "{other}");
+    }
+    // As in a list: each time another word.
+    assert!(spin("add.u64 %q, %q, 4;", "").is_empty());
+    let strong = "L: ld.volatile.u32 %r0, [%a]; setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;";
+    assert!(found(strong, ptx::spins).is_empty());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Conflicts of strong accesses of which one reads under a version ([`super::versions`]).
 
 use alloc::vec::Vec;
+use events::Gap;
 
 use super::place::Shape;
 use super::strong::Unordered;
@@ -20,6 +21,8 @@ pub(crate) struct Guarded {
     pub(crate) unordered: bool,
     /// Nothing orders them in this run.
     pub(crate) unseen: bool,
+    /// The version that had changed since the reader's first look when the writer wrote.
+    pub(crate) changed: Option<u64>,
 }
 
 /// Those at one scalar.
@@ -35,13 +38,13 @@ impl Conflicts {
         self.0.clear();
     }
 
-    /// Keeps a conflict, once per pair of sites and reader; rather one in no order.
+    /// Keeps a conflict, once per pair of sites and reader; rather one in no order, whose version had not changed.
     pub(crate) fn keep(&mut self, new: Guarded) {
         let reader = |of: &Guarded| [of.race.earlier, of.race.later][usize::from(of.reads_later)];
         let sites = |of: &Guarded| (of.race.earlier.site, of.race.later.site, reader(of));
         let same = self.0.iter().position(|old| sites(old) == sites(&new));
         match same {
-            Some(at) if self.0[at].unordered && self.0[at].unseen => {}
+            Some(at) if self.0[at].weight() > new.weight() => {}
             Some(at) => self.0[at] = new,
             None if self.0.len() < MOST => self.0.push(new),
             None => {}
@@ -62,6 +65,14 @@ impl Conflicts {
 }
 
 impl Guarded {
+    /// How little there is in its favour.
+    fn weight(&self) -> u8 {
+        match (self.unordered, self.unseen) {
+            (true, true) => 2 + u8::from(self.changed.is_none()),
+            (unordered, _) => u8::from(unordered),
+        }
+    }
+
     /// What is to be reported of it.
     fn judge(
         self,
@@ -78,16 +89,25 @@ impl Guarded {
         let guard = versions.map_or(Guard::None, |versions| {
             versions.guard(shape, key, reader, writer)
         });
-        let cause = match guard {
-            Guard::Whole => return None,
-            Guard::Open => {
+        let exit = self.changed.zip(versions);
+        let exit = exit.and_then(|(version, versions)| versions.exit(key, reader, version));
+        let cause = match (guard, exit) {
+            (Guard::Whole, _) => return None,
+            (Guard::Open, _) => {
                 *open += 1;
                 return None;
             }
-            Guard::Lacks(gap) => Some(Cause::Version(gap)),
-            Guard::Apart if self.unordered => None,
-            Guard::None if self.unordered && self.unseen => None,
-            Guard::Apart | Guard::None => return None,
+            (Guard::Lacks(gap), _) => Some(Cause::Version(gap)),
+            (Guard::Apart, _) if !self.unordered => return None,
+            (Guard::None, _) if !(self.unordered && self.unseen) => return None,
+            (_, None) => None,
+            (_, Some(exit)) => {
+                let wide = |scope| shape.includes(scope, reader.thread, writer.thread);
+                if exit.is_some_and(wide) {
+                    return None;
+                }
+                Some(Cause::Version(Gap::SecondLook))
+            }
         };
         Some(Unordered {
             predicted: Predicted {

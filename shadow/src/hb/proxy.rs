@@ -72,7 +72,7 @@ impl Proxies {
             ENDED => times
                 .rest
                 .knows_any(|known| known != me.cta && known < MAKERS),
-            cta => cta == me.cta || times.rest.knows_any(|known| known == cta),
+            cta => cta == me.cta || times.rest.knows(cta),
         };
         if all.clone().any(|(&cta, fences)| fences.more && knows(cta)) {
             return None;

@@ -44,9 +44,16 @@ impl FenceOrder {
         self.counts
     }
 
-    /// True when this order may be more than the engine's.
-    pub fn has_more(&self) -> bool {
-        self.clocks.is_some()
+    /// The time of `other` up to which this order puts `me` after it, as far as it is more than the engine's.
+    pub fn knows(&mut self, me: Thread, other: Thread) -> Time {
+        let clocks = self.clocks.as_mut();
+        clocks.map_or(0, |clocks| clocks.knows(me, other))
+    }
+
+    /// Whether this order, as far as it is more than the engine's, puts `me` after anything of a CTA.
+    pub fn knows_cta(&mut self, me: Thread, other: u64) -> bool {
+        let clocks = self.clocks.as_mut();
+        clocks.is_some_and(|clocks| clocks.knows_cta(me, other))
     }
 
     /// Lanes execute a fence, of which `main` has not been told. Gives the kind to tell it.

@@ -575,7 +575,8 @@ impl Sparse {
 
     /// Whether something is known of a CTA.
     pub(crate) fn knows(&self, cta: u64) -> bool {
-        self.of(cta).is_some()
+        // Its neighbours have a place even if nothing is known of it.
+        self.of(cta).is_some_and(|times| !times.is_empty())
     }
 
     /// Whether something is known of a CTA for which `wanted` holds.
@@ -585,8 +586,23 @@ impl Sparse {
 
     /// Forgets a CTA, of which its owner keeps track otherwise.
     pub(crate) fn forget(&mut self, cta: u64) {
-        if self.of(cta).is_some_and(|times| !times.is_empty()) {
+        if self.knows(cta) {
             self.0 = self.0.as_ref().and_then(|tree| tree.without(cta));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_neighbours_of_a_known_cta_nothing_is_known() {
+        let mut times = Sparse::default();
+        times.raise(Warp { cta: 3, warp: 0 }.lane(1), 5);
+        for cta in 0..20 {
+            assert_eq!(times.knows(cta), cta == 3, "{cta}");
+            assert_eq!(times.knows_any(|known| known == cta), cta == 3, "{cta}");
         }
     }
 }

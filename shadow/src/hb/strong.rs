@@ -27,6 +27,7 @@ use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
 use super::place::{Active, Id, LANES, Party, Shape, Thread, Warp};
+use super::release::Fence;
 use super::section::Held;
 use super::versions::{Look, SwapValue, Versions};
 use super::{
@@ -241,12 +242,15 @@ impl Strong {
             let me = warp.lane(lane);
             for element in 0..access.elements {
                 let key = places(lane).key() + u64::from(element * access.bytes);
+                if let Some(versions) = &mut self.versions {
+                    versions.begin(me, access, key, of.look, self.clocks.fences(me));
+                }
                 if !of.known {
                     let party = Party { thread: me, scope };
                     self.look(main, lock_order, party, access, key, signal);
                 }
                 if let Some(versions) = &mut self.versions {
-                    versions.access(me, access, key, of.look);
+                    versions.access(me, access, key, of.look, self.clocks.own(me));
                 }
                 if !(of.look.blind && access.kind == Kind::Load) {
                     self.clocks.synchronise(me, access, key);
@@ -278,7 +282,8 @@ impl Strong {
                 _ => None,
             };
             for lane in each(lanes).filter(|&lane| swaps(lane).changes()) {
-                versions.write(warp.lane(lane), places(lane).key(), released);
+                let me = warp.lane(lane);
+                versions.write(me, places(lane).key(), released, self.clocks.own(me));
             }
         }
         if let Some(unlocked) = &mut self.unlocked {
@@ -443,9 +448,26 @@ impl Strong {
                         continue;
                     }
                 }
-                if class == 0 && reading || other == 0 && group.reading {
+                if let Some(versions) = &self.versions
+                    && (class == 0 && reading || other == 0 && group.reading)
+                {
+                    let changed = |lane: u32| {
+                        let mut sides = [race.later, race.earlier];
+                        sides[1].thread = them.lane(lane);
+                        let [reader, writer] = if class == 0 {
+                            sides
+                        } else {
+                            [sides[1], sides[0]]
+                        };
+                        versions.changed(&clocks.shape, key, reader, writer)
+                    };
+                    // Rather a lane for which the version has not changed.
+                    let without = each(lanes).find(|&lane| changed(lane).is_none());
+                    let lanes = without.map_or(lanes, |lane| 1 << lane);
+                    let race = self::race(me, access, &group, lanes, key);
                     scalar.guarded.keep(Guarded {
                         race,
+                        changed: changed(lanes.trailing_zeros()),
                         reads_later: class == 0,
                         unordered: behind != 0,
                         unseen: main.behind(me, &group, others) != 0,
@@ -647,6 +669,12 @@ impl Engine {
             true => behind & !(1 << me.lane),
             false => behind,
         }
+    }
+
+    /// The last release fences of a thread.
+    fn fences(&self, me: Thread) -> &[Fence] {
+        let lanes = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
+        lanes.map_or(&[], |lanes| &lanes.view(me.lane).fences)
     }
 
     /// A thread's own time.

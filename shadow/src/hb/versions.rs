@@ -13,6 +13,11 @@
 //! the second write at its first look comes after the data. What of this is missing does not depend on
 //! who came first.
 //!
+//! A writer need not write the version itself. If it has seen that the version has changed since the reader's first
+//! look, or comes after a thread that has, and executes a release fence before it writes the data, then a reader that
+//! reads what it has written finds the version changed at its second look (the places of a deque that are filled again,
+//! the nodes of a queue that are used again).
+//!
 //! Which loads look at versions, the caller says. Any two strong writes of a word by one thread may be a
 //! writer's; the last [`MOST`] words that it has written are remembered.
 
@@ -22,12 +27,15 @@ use events::{Gap, Scope};
 use hashbrown::{HashMap, HashSet};
 
 use super::place::{Shape, Thread};
-use super::{Access, FenceKind, Kind, Order, Side};
+use super::release::Fence;
+use super::{Access, FenceKind, Kind, Order, Side, Time};
 
 /// Versions that a thread may be reading or writing under at once.
 const MOST: usize = 8;
 /// Accesses under one version until the next look or write.
 const MOST_TOUCHED: usize = 64;
+/// Changes of a word that a thread has seen.
+const MOST_SEEN: usize = 8;
 
 /// How an access looks at a version, if it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +81,8 @@ pub(crate) enum Guard {
 struct Section {
     version: u64,
     reads: bool,
+    /// How often the version had changed when it was entered.
+    changes: u64,
     /// The widest fence between the version and the access.
     entry: Option<Scope>,
     /// The widest fence between the access and the version.
@@ -87,13 +97,26 @@ struct Open {
     touched: Vec<((u64, u32), Section)>,
 }
 
+/// A word that may be a version.
+#[derive(Clone, Debug, Default)]
+struct Word {
+    /// How often it has been written.
+    changes: u64,
+    /// When a thread has seen it written how often.
+    seen: HashMap<Thread, Vec<(Time, u64)>>,
+    /// Who has written it.
+    writers: HashSet<Thread>,
+}
+
 /// What threads do under versions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Versions {
     open: HashMap<Thread, Vec<Open>>,
     /// By scalar, thread and site: the sections around the last access that had any.
     past: HashMap<(u64, Thread, u32), Vec<Section>>,
-    written: HashSet<(u64, Thread)>,
+    /// By scalar, thread and site: the release fences ahead of the last write.
+    fences: HashMap<(u64, Thread, u32), Vec<Fence>>,
+    words: HashMap<u64, Word>,
     /// Words of which it is not known when they were written.
     doubtful: HashSet<u64>,
 }
@@ -122,8 +145,23 @@ impl Versions {
         }
     }
 
-    /// A thread makes a strong access to a scalar.
-    pub(crate) fn access(&mut self, me: Thread, access: &Access, key: u64, look: Look) {
+    /// A thread is about to make a strong access to a scalar, with these release fences behind it.
+    pub(crate) fn begin(
+        &mut self,
+        me: Thread,
+        access: &Access,
+        key: u64,
+        look: Look,
+        fences: &[Fence],
+    ) {
+        self.touch(me, access, key, look.carried);
+        if access.kind != Kind::Load {
+            self.fences.insert((key, me, access.site), fences.to_vec());
+        }
+    }
+
+    /// A thread has made a strong access to a scalar, at this time of its own.
+    pub(crate) fn access(&mut self, me: Thread, access: &Access, key: u64, look: Look, time: Time) {
         let (acquired, released) = match access.order {
             Order::Acquire(scope) => (Some(scope), None),
             Order::Release(scope) => (None, Some(scope)),
@@ -131,10 +169,10 @@ impl Versions {
             _ => (None, None),
         };
         let writes = access.kind != Kind::Load;
-        self.touch(me, access, key, look.carried);
+        self.see(me, key, time);
         self.look(me, key, look, acquired);
         match look.swap {
-            None if writes => self.write(me, key, released),
+            None if writes => self.write(me, key, released, time),
             Some(SwapValue::Never) => {
                 self.doubtful.insert(key);
             }
@@ -144,17 +182,38 @@ impl Versions {
 
     /// A thread looks at a word; `acquired` is the scope of an acquire.
     fn look(&mut self, me: Thread, key: u64, look: Look, acquired: Option<Scope>) {
-        if look.closes {
-            self.close(me, key, true, None);
-        }
+        let closed = match look.closes {
+            true => self.close(me, key, true, None),
+            false => None,
+        };
         if look.opens {
-            self.enter(me, key, true, acquired);
+            // A look that finds what the one before has found goes on with what that one began.
+            let changes = self.words.get(&key).map_or(0, |word| word.changes);
+            let same = closed.filter(|section| section.changes == changes);
+            let entry = same.and_then(|section| section.entry);
+            self.enter(me, key, true, acquired.max(entry));
         }
     }
 
+    /// A thread sees a word.
+    fn see(&mut self, me: Thread, key: u64, time: Time) {
+        let word = self.words.entry(key).or_default();
+        let seen = word.seen.entry(me).or_default();
+        if seen.last().map_or(0, |&(_, changes)| changes) == word.changes {
+            return;
+        }
+        if seen.len() >= MOST_SEEN {
+            seen.remove(0);
+        }
+        seen.push((time, word.changes));
+    }
+
     /// A thread writes a word; `released` is the scope of a release.
-    pub(crate) fn write(&mut self, me: Thread, key: u64, released: Option<Scope>) {
-        self.written.insert((key, me));
+    pub(crate) fn write(&mut self, me: Thread, key: u64, released: Option<Scope>, time: Time) {
+        let word = self.words.entry(key).or_default();
+        word.changes += 1;
+        word.writers.insert(me);
+        self.see(me, key, time);
         self.close(me, key, false, released);
         self.enter(me, key, false, None);
     }
@@ -190,7 +249,9 @@ impl Versions {
             if self.doubtful.contains(&read.version) {
                 return Guard::Open;
             }
-            if self.written.contains(&(read.version, writer.thread)) && guard == Guard::None {
+            let word = self.words.get(&read.version);
+            let writes = word.is_some_and(|word| word.writers.contains(&writer.thread));
+            if writes && guard == Guard::None {
                 guard = Guard::Apart;
             }
             let mut written = around(writer, false);
@@ -211,7 +272,55 @@ impl Versions {
         guard
     }
 
+    /// The version under which a scalar is read, or was read last, and which the writer's release fence has behind it as
+    /// one that has changed since.
+    pub(crate) fn changed(
+        &self,
+        shape: &Shape,
+        key: u64,
+        reader: Side,
+        writer: Side,
+    ) -> Option<u64> {
+        let fences = self.fences.get(&(key, writer.thread, writer.site))?;
+        let reaches = |fence: &&Fence| shape.includes(fence.scope, reader.thread, writer.thread);
+        let knows = |by: Thread, time: Time| {
+            let mut fences = fences.iter().filter(reaches);
+            fences.any(|fence| fence.times.get(writer.thread, by) >= time)
+        };
+        let open = self.open.get(&reader.thread).into_iter().flatten();
+        let open: Vec<_> = { open }
+            .filter(|open| {
+                let mut touched = open.touched.iter();
+                touched.any(|(scalar, _)| *scalar == (key, reader.site))
+            })
+            .map(|open| open.section)
+            .collect();
+        let past = self.past.get(&(key, reader.thread, reader.site));
+        let is_open = |of: &Section| open.iter().any(|open| open.version == of.version);
+        let past = past.into_iter().flatten().filter(|of| !is_open(of));
+        let sections = open.iter().chain(past);
+        let mut reads = sections.filter(|section| section.reads);
+        let changed = reads.find(|section| {
+            self.words.get(&section.version).is_some_and(|word| {
+                word.seen.iter().any(|(&by, seen)| {
+                    let mut later = seen.iter().filter(|(_, of)| *of > section.changes);
+                    later.next().is_some_and(|&(time, _)| knows(by, time))
+                })
+            })
+        });
+        changed.map(|section| section.version)
+    }
+
+    /// The widest fence between the last read of a scalar and the second look at a version, if there was one.
+    pub(crate) fn exit(&self, key: u64, reader: Side, version: u64) -> Option<Option<Scope>> {
+        let past = self.past.get(&(key, reader.thread, reader.site))?;
+        let mut past = past.iter();
+        let section = past.find(|section| section.reads && section.version == version)?;
+        Some(section.exit)
+    }
+
     fn enter(&mut self, me: Thread, version: u64, reads: bool, entry: Option<Scope>) {
+        let changes = self.words.get(&version).map_or(0, |word| word.changes);
         let all = self.open.entry(me).or_default();
         all.retain(|open| (open.section.version, open.section.reads) != (version, reads));
         let of_kind = |open: &Open| open.section.reads == reads;
@@ -223,6 +332,7 @@ impl Versions {
         let section = Section {
             version,
             reads,
+            changes,
             entry,
             exit: None,
         };
@@ -232,15 +342,19 @@ impl Versions {
         });
     }
 
-    fn close(&mut self, me: Thread, version: u64, reads: bool, exit: Option<Scope>) {
-        let Some(all) = self.open.get_mut(&me) else {
-            return;
-        };
+    /// A thread comes to the end of a section. Gives the section, if there was one.
+    fn close(
+        &mut self,
+        me: Thread,
+        version: u64,
+        reads: bool,
+        exit: Option<Scope>,
+    ) -> Option<Section> {
+        let all = self.open.get_mut(&me)?;
         let of = |open: &Open| (open.section.version, open.section.reads) == (version, reads);
-        let Some(at) = all.iter().position(of) else {
-            return;
-        };
-        for ((key, site), mut section) in all.swap_remove(at).touched {
+        let at = all.iter().position(of)?;
+        let Open { section, touched } = all.swap_remove(at);
+        for ((key, site), mut section) in touched {
             section.exit = section.exit.max(exit);
             let around = self.past.entry((key, me, site)).or_default();
             around.retain(|old| (old.version, old.reads) != (version, reads));
@@ -249,5 +363,6 @@ impl Versions {
             }
             around.push(section);
         }
+        Some(section)
     }
 }

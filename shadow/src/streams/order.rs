@@ -162,6 +162,18 @@ enum Asked {
     Mark(u64),
 }
 
+/// What the host has found unfinished.
+#[derive(Clone, Debug, Default)]
+struct Busy {
+    /// Pieces of work, by lane.
+    times: BTreeMap<u64, u64>,
+    /// How often in a row.
+    asked: u32,
+}
+
+/// So many questions in a row find work unfinished at most: a program may give more until the answer is another one.
+const QUESTIONS: u32 = 16;
+
 /// What orders the pieces of work of a process: stream order, events, the host and graphs.
 ///
 /// The host is taken for one thread: what one of its threads has waited for, all have. Whether that is needed for an order,
@@ -178,8 +190,8 @@ pub struct Order {
     /// What each of its threads has for sure, and the one that calls now.
     threads: BTreeMap<u64, BTreeMap<u64, u64>>,
     thread: u64,
-    /// What the host has found unfinished when it last asked, by lane.
-    busy: BTreeMap<Asked, BTreeMap<u64, u64>>,
+    /// What the host has found unfinished when it last asked.
+    busy: BTreeMap<Asked, Busy>,
     /// Work of streams that are gone.
     left: Clock,
     lanes: u64,
@@ -305,7 +317,7 @@ impl Order {
 
     /// The host asks whether a stream has done all that has been given to it. It has if the host has waited for that.
     /// Otherwise the stream is busy when it is asked first, and has done the same work when it is asked again: then the
-    /// host has waited.
+    /// host has waited. If it gets more work each time, it has done all of it at the 17th question.
     pub fn is_done(&mut self, stream: &Stream) -> bool {
         let clock = self.given(stream);
         self.asks(Asked::Stream(stream.id), &clock)
@@ -429,7 +441,8 @@ impl Order {
         for clock in all.chain([&mut self.host, &mut self.left]) {
             clock.0.retain(|lane, _| lanes.contains(lane));
         }
-        for times in self.threads.values_mut().chain(self.busy.values_mut()) {
+        let busy = self.busy.values_mut().map(|busy| &mut busy.times);
+        for times in self.threads.values_mut().chain(busy) {
             times.retain(|lane, _| lanes.contains(lane));
         }
     }
@@ -443,21 +456,22 @@ impl Order {
     }
 
     fn asks(&mut self, asked: Asked, clock: &Clock) -> bool {
-        let busy = self.busy.get(&asked);
+        let busy = self.busy.remove(&asked).unwrap_or_default();
         let mut times = clock.0.iter();
         let is_done = times.all(|(lane, times)| {
             let host = self.host.0.get(lane).map(|host| host.taken);
-            let before = busy.and_then(|busy| busy.get(lane)).copied();
-            host.max(before) >= Some(times.taken)
+            host.max(busy.times.get(lane).copied()) >= Some(times.taken)
         });
+        let is_done = is_done || busy.asked == QUESTIONS;
         match is_done {
-            true => {
-                self.busy.remove(&asked);
-                self.waited(clock);
-            }
+            true => self.waited(clock),
             false => {
                 let times = clock.0.iter().map(|(&lane, times)| (lane, times.taken));
-                self.busy.insert(asked, times.collect());
+                let busy = Busy {
+                    times: times.collect(),
+                    asked: busy.asked + 1,
+                };
+                self.busy.insert(asked, busy);
             }
         }
         is_done

@@ -49,7 +49,6 @@ pub(crate) fn run(command: &BaselineCommand) -> Result<u8, Stop> {
                 return Err(Stop::new(INCOMPLETE, text));
             }
             let mut baseline = read(path)?;
-            let unchecked = baseline.unchecked(&report);
             let gone = baseline.prune(&report, args.allow_incomplete);
             write(path, &baseline)?;
             for known in &gone {
@@ -61,8 +60,9 @@ pub(crate) fn run(command: &BaselineCommand) -> Result<u8, Stop> {
                 "{}: {races}, {removed} removed",
                 path.display()
             ));
-            if unchecked > 0 && !args.allow_incomplete {
-                let kept = counted(unchecked as u64, "pair");
+            let unchecked = baseline.unchecked(&report) as u64;
+            if unchecked > 0 {
+                let kept = counted(unchecked, "pair");
                 console::say(format_args!(
                     "cudarun-check: {kept} of accesses kept, because the run has no checked launch of their kernels; \
                      --allow-incomplete removes them"

@@ -201,6 +201,11 @@ impl Outputs {
         formats.peek().is_some() && !formats.any(is_for_people)
     }
 
+    /// Whether people read a text somewhere.
+    pub(crate) fn has_text(&self) -> bool {
+        self.all.iter().any(|(format, _)| *format == Format::Text)
+    }
+
     /// Leaves out text on streams.
     pub(crate) fn leave_out_text(&mut self) {
         self.all.retain(|(format, target)| {
@@ -231,9 +236,13 @@ impl Outputs {
         let lines = self.reported.rest(report);
         let checkout = std::env::var_os("GITHUB_WORKSPACE").filter(|of| !of.is_empty());
         let in_checkout = checkout.map(|root| sources.shown_below(root.into()));
-        let is_stream = |target: &Target| matches!(target, Target::Stream(_));
-        let streams = self.all.iter().filter(|(_, target)| is_stream(target));
-        let streams = streams.count();
+        // Annotations are no whole report.
+        let is_whole = |format: Format, target: &Target| {
+            matches!(target, Target::Stream(_)) && format != Format::Github
+        };
+        let whole = self.all.iter();
+        let whole = whole.filter(|(format, target)| is_whole(*format, target));
+        let whole = whole.count();
         for (format, target) in &mut self.all {
             let color = match (self.color, &*target) {
                 (color, Target::File(..) | Target::Added(..)) => color == Color::Always,
@@ -283,7 +292,8 @@ impl Outputs {
             };
             if let Err(stop) = written {
                 console::say(format_args!("cudarun-check: {}", stop.message));
-                if streams == usize::from(is_stream(target)) {
+                let others = whole - usize::from(is_whole(*format, target));
+                if others == 0 && !matches!(target, Target::Stream(Stream::Error)) {
                     os::terminal::write(&what);
                 }
                 result = Err(stop);

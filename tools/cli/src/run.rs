@@ -551,9 +551,10 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
         console::say(format_args!(
             "cudarun-check: --strict: {idle} unused or expired"
         ));
-        // Without -q, the report has said which, and with it, which have expired.
+        // A text says which, or with -q, which have expired.
+        let has_text = targets.outputs.has_text();
         let unused = report.suppressions.iter();
-        let unused = unused.filter(|of| args.output.quiet && !of.expired);
+        let unused = unused.filter(|of| !has_text || args.output.quiet && !of.expired);
         for warning in unused.filter_map(Suppression::warning) {
             console::say(format_args!("warning: {warning}"));
         }

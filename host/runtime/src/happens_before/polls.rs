@@ -4,8 +4,9 @@
 //! (device/src/kernel/looks.rs). An atomic that changes nothing is a look, but a write as well, which others may
 //! observe; and who has observed a write comes after it. So two things are not known of such an atomic:
 //! 1. whether who has observed it has observed the last time that it was made;
-//! 2. whether a thread that polls the same word has observed it, when its own entry stands before. Whoever has may be
-//!    ordered before the other access by fences that come in this order in this run: the class of the race is not known.
+//! 2. whether a thread that polls the same word has observed it, when its own entry stands before. The order of fences in
+//!    this run may put such a thread before the other access, so it is not known whether the conflict is a race or only
+//!    depends on that order.
 //!
 //! An atomic that cannot change anything may be made without a turn, and then its entry may stand behind those of
 //! loads that have observed it, and of weak loads behind these (the stores take turns).
@@ -15,12 +16,12 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Access, Active, Engine, Party, Place, Race, Scope, Thread, Time};
+use shadow::hb::{Access, Active, Engine, FenceOrder, Party, Place, Race, Scope, Thread, Time};
 
 /// Looks at a word that are remembered.
 const MOST: usize = 4096;
-/// Of more looks at a word it is not asked who may have observed another one: some thread that it reaches has, and each
-/// knows of that which knows anything of the CTA.
+/// With more looks at a word than this, who may have observed whom is not asked thread by thread. Some thread in the scope
+/// of an atomic is taken to have observed it, and other threads to come after that one if they know anything of its CTA.
 const MANY: usize = 64;
 
 /// A thread's looks at a scalar by one instruction.
@@ -60,7 +61,7 @@ pub(super) struct Doubt {
 
 impl Doubt {
     /// True of a race by those accesses.
-    pub(super) fn is_of(&self, race: &Race) -> bool {
+    fn is_of(&self, race: &Race) -> bool {
         let Thread { cta, warp, lane } = self.earlier;
         let earlier = race.earlier.thread;
         (earlier.cta, earlier.warp) == (cta, warp)
@@ -80,6 +81,24 @@ impl Doubt {
             races.for_each(&mut doubtful);
         }
         self.observed
+    }
+}
+
+/// The engine, and the order that the fences of this run add to it: a race that only this order would exclude is of
+/// another class.
+pub(super) struct Orders<'a> {
+    pub(super) engine: &'a mut Engine,
+    pub(super) fences: &'a mut FenceOrder,
+}
+
+impl Orders<'_> {
+    fn knows(&mut self, me: Thread, other: Thread) -> Time {
+        let time = self.engine.knows(me, other);
+        time.max(self.fences.knows(me, other))
+    }
+
+    fn knows_cta(&mut self, me: Thread, other: u64) -> bool {
+        self.engine.knows_cta(me, other) || self.fences.knows_cta(me, other)
     }
 }
 
@@ -107,10 +126,10 @@ impl Polls {
         }
     }
 
-    /// What is not known of conflicts of an access that `engine` has not been told yet.
+    /// What is not known of conflicts of an access that the engine has not been told yet.
     pub(super) fn met(
         &self,
-        engine: &mut Engine,
+        mut orders: Orders<'_>,
         Active { warp, lanes }: Active,
         access: &Access,
         places: impl Fn(u32) -> Place,
@@ -119,7 +138,7 @@ impl Polls {
             return Vec::new();
         }
         let all = scalars(access, lanes, places);
-        all.flat_map(|(lane, place)| self.doubts(engine, warp.lane(lane), access, place))
+        all.flat_map(|(lane, place)| self.doubts(&mut orders, warp.lane(lane), access, place))
             .collect()
     }
 
@@ -173,8 +192,14 @@ impl Polls {
         }
     }
 
-    fn doubts(&self, engine: &mut Engine, me: Thread, access: &Access, place: Place) -> Vec<Doubt> {
-        let shape = *engine.shape();
+    fn doubts(
+        &self,
+        orders: &mut Orders<'_>,
+        me: Thread,
+        access: &Access,
+        place: Place,
+    ) -> Vec<Doubt> {
+        let shape = *orders.engine.shape();
         let mut doubts = Vec::new();
         for (word, start) in words(place, access.bytes) {
             let scalar = (start, access.bytes);
@@ -191,21 +216,21 @@ impl Polls {
                 };
                 let mutual = |scope| shape.mutual(of.party(), Party { thread: me, scope });
                 let strong = of.scalar == scalar && scope.is_some_and(mutual);
-                if strong || engine.knows(me, of.thread) >= time {
+                if strong || orders.engine.knows(me, of.thread) >= time {
                     continue;
                 }
                 let observes = |other: &Look| {
                     other.thread != of.thread
                         && other.scalar == of.scalar
                         && shape.mutual(of.party(), other.party())
-                        && (other.thread == me || engine.knows(me, other.thread) >= other.first)
+                        && (other.thread == me || orders.knows(me, other.thread) >= other.first)
                 };
                 doubts.push(Doubt {
                     earlier: of.thread,
                     site: of.site,
                     later: me,
                     observed: match word.looks.len() > MANY {
-                        true => of.scope > Scope::Cta || engine.knows_cta(me, of.thread.cta),
+                        true => of.scope > Scope::Cta || orders.knows_cta(me, of.thread.cta),
                         false => word.looks.iter().any(observes),
                     },
                 });

@@ -2,7 +2,7 @@
 //!
 //! An array is where its texels are: the handle becomes an address when the copy is asked for.
 
-mod touched;
+pub(crate) mod touched;
 
 use std::ffi::{c_uint, c_void};
 

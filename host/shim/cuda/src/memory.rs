@@ -29,7 +29,7 @@ pub(crate) struct Allocation {
     pub(crate) pool: Option<u64>,
     /// Memory of a graph: whether the program has it now.
     pub(crate) graph: Option<bool>,
-    /// What streams have written (`cuStreamWriteValue32`) since anything else has written there, by address.
+    /// What streams have written (`cuStreamWriteValue32`), by address, as long as nothing else is seen to write there.
     pub(crate) written: BTreeMap<u64, Vec<Written>>,
 }
 

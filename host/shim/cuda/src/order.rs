@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use driver::sys::CUresult;
-use report::log;
+use report::log::{self, Call};
 use runtime::streams::{At, Fork, Kind, Stream, Streams};
 
 use crate::Answer;
+use crate::copy::touched::Range;
 use crate::memory::Written;
 use crate::state::{State, with, with_context};
 use crate::stream::PER_THREAD;
@@ -22,7 +23,7 @@ static THREADS: AtomicU64 = AtomicU64::new(0);
 
 /// Numbers of per-thread streams have this bit, which no handle has.
 const THREAD: u64 = 1 << 63;
-/// Marks of writes to memory have this bit, which no handle has.
+/// Names of points at which a stream has written to memory have this bit, which no event has.
 const MEMORY: u64 = 1 << 63;
 /// So many writes of streams to a place are remembered.
 const WRITTEN: usize = 64;
@@ -214,6 +215,24 @@ impl State {
             self.event_gone(written.mark);
         }
         self.mark(context, mark, stream)
+    }
+
+    /// Copies and fills write to memory: what streams have written there is gone.
+    pub(crate) fn overwritten(&mut self, ranges: &[Range]) {
+        let written = ranges.iter().filter(|(.., call)| *call != Call::CopyFrom);
+        for &(start, bytes, _) in written {
+            let Some(allocation) = self.allocation_mut(start) else {
+                continue;
+            };
+            let inside = allocation.written.range(start..start.saturating_add(bytes));
+            let inside: Vec<u64> = inside.map(|(&address, _)| address).collect();
+            let gone = inside
+                .iter()
+                .filter_map(|address| allocation.written.remove(address));
+            let gone: Vec<Written> = gone.flatten().collect();
+            gone.iter()
+                .for_each(|written| self.event_gone(written.mark));
+        }
     }
 
     /// A stream waits for bytes in memory that are as it says, where some are now that are. It waits for the first write of

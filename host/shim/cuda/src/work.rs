@@ -121,12 +121,15 @@ impl State {
             Work::Copy(copy) => {
                 self.copy(copy)?;
                 let touched = self.touched(copy);
+                self.overwritten(&touched);
                 self.engine.called(at, touched);
                 Ok(())
             }
             Work::Fill(fill) => {
                 self.fill(fill)?;
-                self.engine.called(at, fill.touched());
+                let touched = fill.touched();
+                self.overwritten(&touched);
+                self.engine.called(at, touched);
                 Ok(())
             }
             Work::Record(event) => {
