@@ -75,7 +75,7 @@ pub use module::{Frame, ParamLayout, architecture, param_layout};
 pub use narrow::{Narrow, narrow};
 pub use parse::parse;
 pub use parsed::Parsed;
-pub use signals::signals;
+pub use signals::{Sum, Values, signals};
 pub use types::Class;
 pub use versions::{Versions, versions};
 pub use waits::{spins, waits};

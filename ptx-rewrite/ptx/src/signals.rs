@@ -69,7 +69,7 @@ pub fn signals(module: &Module, function: &Function) -> BTreeSet<usize> {
 }
 
 /// Number of a value that is no constant, and what is added to it.
-pub(crate) type Sum = (u32, i128);
+pub type Sum = (u32, i128);
 
 /// How a value comes about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,8 +85,9 @@ enum Value {
     Written(Vec<usize>, SmolStr),
 }
 
-/// Numbers for the values of a function.
-pub(crate) struct Values<'a> {
+/// Numbers for the values of a function: values of one number are equal wherever both are computed in one round of the
+/// loops around them.
+pub struct Values<'a> {
     body: &'a Body,
     cfg: &'a Cfg,
     flow: &'a Dataflow<'a>,
@@ -101,7 +102,8 @@ const PURE: [&str; 21] = [
 ];
 
 impl<'a> Values<'a> {
-    pub(crate) fn new(body: &'a Body, cfg: &'a Cfg, flow: &'a Dataflow<'a>) -> Self {
+    /// Of a body.
+    pub fn new(body: &'a Body, cfg: &'a Cfg, flow: &'a Dataflow<'a>) -> Self {
         Self {
             body,
             cfg,
@@ -116,8 +118,8 @@ impl<'a> Values<'a> {
         (*self.numbers.entry(value).or_insert(next), 0)
     }
 
-    /// Where an address operand of a statement points to.
-    pub(crate) fn address(&mut self, at: usize, operand: &Operand) -> Option<Sum> {
+    /// Where an address operand of a statement points to; nothing if that is too hard to say.
+    pub fn address(&mut self, at: usize, operand: &Operand) -> Option<Sum> {
         match operand {
             Operand::Address {
                 base: AddressBase::Name(name),

@@ -1,6 +1,5 @@
 //! The releases that are to be observed at a location.
 
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use events::Scope;
@@ -11,7 +10,7 @@ use super::clock::{Sparse, Time, Times};
 use super::each;
 use super::place::{Epoch, Id, Party, Shape, Thread};
 
-/// Sums that a log keeps.
+/// Sums that a log keeps at least.
 const SUMS: usize = 32;
 
 /// Which log of releases; no two have the same.
@@ -63,8 +62,10 @@ pub(crate) struct Log {
     /// The first ones of those, and what they have published.
     summed: u32,
     sum: Sparse,
-    /// The last few sums of fewer, with how many: whoever observed less may acquire later.
-    sums: VecDeque<(u32, Sparse)>,
+    /// Sums of fewer, with how many, ascending: whoever has observed less may acquire later.
+    sums: Vec<(u32, Sparse)>,
+    /// Sums at which to look for those that are not needed.
+    most_sums: usize,
     /// Whose releases there are: of one warp, if there is just one.
     warp: Option<Id>,
     warps: bool,
@@ -262,7 +263,8 @@ impl Log {
                 times.rest.join(&self.sum);
                 return true;
             }
-            let known = self.sums.iter().rev().find(|known| known.0 <= count);
+            let known = self.sums.partition_point(|known| known.0 <= count);
+            let known = known.checked_sub(1).and_then(|at| self.sums.get(at));
             let (done, mut sum) = known.cloned().unwrap_or_default();
             for (release, lanes) in self.newest(count) {
                 if release.first + release.len() <= done {
@@ -308,8 +310,34 @@ impl Log {
         there.filter(|(_, lanes)| *lanes != 0)
     }
 
-    /// Adds up what the first `count` releases have published.
+    /// Adds up what the first `count` releases have published, and notes what it comes to for each of those who have
+    /// observed fewer.
     fn sum_up(&mut self, count: u32) {
+        let first = self.marks.partition_point(|mark| mark.count <= self.summed);
+        for at in first..self.marks.len() {
+            let mark = &self.marks[at];
+            if mark.count >= count {
+                break;
+            }
+            if Arc::strong_count(mark) > 1 {
+                self.sum_to(mark.count);
+            }
+        }
+        self.sum_to(count);
+        if self.sums.len() > self.most_sums.max(SUMS) {
+            let mut marks = self.marks.iter().peekable();
+            let last = self.summed;
+            self.sums.retain(|(count, _)| {
+                while marks.next_if(|mark| mark.count < *count).is_some() {}
+                let needed =
+                    |mark: &&Arc<Mark>| mark.count == *count && Arc::strong_count(mark) > 1;
+                *count == last || marks.peek().is_some_and(needed)
+            });
+            self.most_sums = 2 * self.sums.len();
+        }
+    }
+
+    fn sum_to(&mut self, count: u32) {
         let new = self
             .releases
             .partition_point(|release| release.first + release.len() <= self.summed);
@@ -323,10 +351,80 @@ impl Log {
         }
         if count > self.summed {
             self.summed = count;
-            self.sums.push_back((count, self.sum.clone()));
-            if self.sums.len() > SUMS {
-                self.sums.pop_front();
-            }
+            self.sums.push((count, self.sum.clone()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Warp;
+    use super::*;
+
+    const RELEASES: u32 = 300;
+
+    fn push(log: &mut Log, n: u32) -> Option<Arc<Mark>> {
+        let warp = Warp {
+            cta: u64::from(n % 7),
+            warp: 0,
+        };
+        log.push(Release {
+            warp: Id::of(warp),
+            lanes: 1 << (n / 7 % 32),
+            scope: Scope::Gpu,
+            times: Times {
+                own: n + 1,
+                ..Times::default()
+            },
+            operation: false,
+            covers: 0,
+            first: 0,
+        });
+        log.mark()
+    }
+
+    /// A log of releases of several CTAs, and somebody who has observed it after each.
+    fn log() -> (Log, Vec<Arc<Mark>>) {
+        let mut log = Log::new(&mut 0, 4);
+        let marks = (0..RELEASES).filter_map(|n| push(&mut log, n)).collect();
+        (log, marks)
+    }
+
+    fn learned(log: &mut Log, count: u32) -> Times {
+        let shape = Shape::new([8, 1, 1], 32);
+        let reader = Party {
+            thread: Warp { cta: 7, warp: 0 }.lane(0),
+            scope: Scope::Gpu,
+        };
+        let mut times = Times::default();
+        assert!(log.acquire(&shape, reader, count, &mut times));
+        times
+    }
+
+    #[test]
+    fn what_an_acquire_learns_does_not_depend_on_who_has_acquired_before() {
+        let (mut busy, mut marks) = log();
+        for n in 0..RELEASES {
+            // Each once, in an order that goes back and forth. Who has acquired lets the mark go.
+            let count = n * 101 % RELEASES + 1;
+            let (mut fresh, _held) = log();
+            assert_eq!(
+                learned(&mut busy, count),
+                learned(&mut fresh, count),
+                "{count}"
+            );
+            marks.retain(|mark| mark.count != count);
+        }
+    }
+
+    #[test]
+    fn sums_that_nobody_needs_are_dropped() {
+        let mut log = Log::new(&mut 0, 4);
+        for n in 0..RELEASES {
+            let mark = push(&mut log, n);
+            learned(&mut log, n + 1);
+            drop(mark);
+        }
+        assert!(log.sums.len() <= SUMS + 1);
     }
 }

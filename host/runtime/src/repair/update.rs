@@ -3,12 +3,14 @@
 //! what is there is such an update, too: a minimum or a maximum. Any other store of a value that depends on what was
 //! there takes a loop with a compare-and-swap.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use ptx::ast::{Body, Function, Guard, Instruction, Module, Operand, Statement};
 use ptx::cfg::{BlockId, Cfg};
 use ptx::dataflow::Dataflow;
 use ptx::isa;
+use ptx::{Sum, Values};
 
 /// Conversions and copies between load, operation and store, at most.
 const STEPS: usize = 4;
@@ -39,10 +41,12 @@ pub(super) fn common(
     racing: impl Fn(usize) -> bool,
 ) -> Option<Common> {
     let body = function.body.as_ref()?;
+    let (flow, cfg) = (Dataflow::new(body), Cfg::of(module, function)?);
     let updates = Updates {
         body,
-        flow: Dataflow::new(body),
-        cfg: Cfg::of(module, function)?,
+        flow: &flow,
+        cfg: &cfg,
+        values: RefCell::new(Values::new(body, &cfg, &flow)),
     };
     let part = |site| updates.part(site).or_else(|| updates.beside(site));
     let [one, other] = sites.map(part);
@@ -69,10 +73,19 @@ pub(super) fn common(
     })
 }
 
+/// What a value is.
+#[derive(PartialEq)]
+enum Is<'a> {
+    Constant(&'a Operand),
+    Loaded(Sum),
+    Computed(usize),
+}
+
 struct Updates<'a> {
     body: &'a Body,
-    flow: Dataflow<'a>,
-    cfg: Cfg,
+    flow: &'a Dataflow<'a>,
+    cfg: &'a Cfg,
+    values: RefCell<Values<'a>>,
 }
 
 impl<'a> Updates<'a> {
@@ -120,13 +133,13 @@ impl<'a> Updates<'a> {
                 && other.guard == of.guard
                 && self.cfg.block_of(at) == block
                 && !other.has("local");
-            together && other.operands.first() != of.operands.first()
+            together && !self.alike([store, at])
         });
         with.map(|(at, _)| at).collect()
     }
 
     fn computed(&self, store: usize) -> Option<(usize, &'static str)> {
-        let [address, value] = &self.instruction(store)?.operands[..] else {
+        let [_, value] = &self.instruction(store)?.operands[..] else {
             return None;
         };
         let (at, operation) = self.writer(store, value)?;
@@ -140,7 +153,7 @@ impl<'a> Updates<'a> {
         };
         let (load, input) = inputs
             .iter()
-            .find_map(|input| Some((self.loaded(at, input, address)?, input)))?;
+            .find_map(|input| Some((self.loaded(at, input, store)?, input)))?;
         // Where only the load is executed there is no update, and where only the store is, it adds to something else.
         let guard = |at| self.instruction(at).map(|of| &of.guard);
         if guard(load) != Some(&None) && guard(load) != guard(store) {
@@ -176,13 +189,12 @@ impl<'a> Updates<'a> {
     fn any(&self, sites: [usize; 2]) -> Option<usize> {
         let is = |site: usize, opcode| self.instruction(site).is_some_and(|of| of.opcode == opcode);
         let store = sites.into_iter().find(|&site| is(site, "st"))?;
-        let [address, value] = &self.instruction(store)?.operands[..] else {
+        let [_, value] = &self.instruction(store)?.operands[..] else {
             return None;
         };
         let load = sites.into_iter().find(|&site| is(site, "ld"))?;
-        let same = self.instruction(load)?.operands.get(1) == Some(address);
         let depends = self.depends(store, value, load) || self.decides(load, store);
-        (same && depends).then_some(store)
+        (self.alike([store, load]) && depends).then_some(store)
     }
 
     /// Whether the value of an operand depends on a load; also when that cannot be found out.
@@ -200,7 +212,7 @@ impl<'a> Updates<'a> {
             .collect();
         let mut seen = BTreeSet::new();
         while let Some((at, register)) = open.pop() {
-            for write in self.flow.reaching(&self.cfg, register, at).0 {
+            for write in self.flow.reaching(self.cfg, register, at).0 {
                 if write == load || seen.len() > DEPENDENCES {
                     return true;
                 }
@@ -220,16 +232,12 @@ impl<'a> Updates<'a> {
     /// Likewise, of a store that depends on how its value compares with what is there.
     fn compared(&self, store: usize) -> Option<(usize, &'static str)> {
         let stored = self.instruction(store)?;
-        let [address, value] = &stored.operands[..] else {
+        let [_, value] = &stored.operands[..] else {
             return None;
         };
-        let of_store = self.value(store, value)?;
-        let of = |at: usize, guard: &Guard, holds: bool| {
-            let predicate = self.flow.register(at, &guard.predicate)?;
-            let (writes, undefined) = self.flow.reaching(&self.cfg, predicate, at);
-            let &[at] = &writes[..] else { return None };
-            let compare = self.instruction(at);
-            let compare = compare.filter(|of| of.opcode == "setp" && !undefined)?;
+        let of_store = Some(self.value(store, value)?);
+        let of = |at: usize, guard: &'a Guard, holds: bool| {
+            let (at, compare, holds) = self.comparison(at, &guard.predicate, holds)?;
             let [_, one, other] = &compare.operands[..] else {
                 return None;
             };
@@ -239,10 +247,10 @@ impl<'a> Updates<'a> {
                 "gt" | "ge" | "hi" | "hs" | "gtu" | "geu" => false,
                 _ => return None,
             };
-            let is_stored = |operand| self.value(at, operand) == Some(of_store);
+            let is_stored = |operand| self.value(at, operand) == of_store;
             let always =
                 |load: &usize| self.instruction(*load).is_some_and(|of| of.guard.is_none());
-            let load = |operand| self.loaded(at, operand, address).filter(always);
+            let load = |operand| self.loaded(at, operand, store).filter(always);
             let (load, loaded_is_one) = match load(one) {
                 Some(load) if is_stored(other) => (load, true),
                 _ => (load(other).filter(|_| is_stored(one))?, false),
@@ -274,6 +282,32 @@ impl<'a> Updates<'a> {
         None
     }
 
+    /// The comparison that a predicate comes from, and what of it holds where the predicate does, or does not.
+    fn comparison(
+        &self,
+        mut at: usize,
+        mut predicate: &'a str,
+        mut holds: bool,
+    ) -> Option<(usize, &'a Instruction, bool)> {
+        for _ in 0..STEPS {
+            let register = self.flow.register(at, predicate)?;
+            let (writes, undefined) = self.flow.reaching(self.cfg, register, at);
+            let &[write] = &writes[..] else { return None };
+            let found = self.instruction(write)?;
+            if undefined || found.guard.is_some() {
+                return None;
+            }
+            match (found.opcode.as_str(), found.operands.get(1)) {
+                ("setp", _) => return Some((write, found, holds)),
+                ("not", Some(Operand::Name { name, .. })) => {
+                    (at, predicate, holds) = (write, name, !holds);
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
     /// Whether a block is reached from another only where that one's branch is taken (true), or only where it is not.
     fn leads(&self, from: BlockId, to: BlockId) -> Option<bool> {
         let &[one, other] = &self.cfg.blocks[from].successors[..] else {
@@ -289,22 +323,33 @@ impl<'a> Updates<'a> {
         (falls(one) != falls(other)).then(|| !falls(only))
     }
 
-    /// The load of an operand's value from an address.
-    fn loaded(&self, at: usize, operand: &'a Operand, address: &Operand) -> Option<usize> {
+    /// The load of an operand's value from the address of a store.
+    fn loaded(&self, at: usize, operand: &'a Operand, store: usize) -> Option<usize> {
         let (load, loaded) = self.writer(at, operand)?;
-        let same = loaded.opcode == "ld" && loaded.operands.get(1) == Some(address);
-        same.then_some(load)
+        (loaded.opcode == "ld" && self.alike([store, load])).then_some(load)
+    }
+
+    /// Whether two loads or stores have the same address.
+    fn alike(&self, sites: [usize; 2]) -> bool {
+        let [one, other] = sites.map(|at| self.address(at));
+        one.is_some() && one == other
+    }
+
+    fn address(&self, at: usize) -> Option<Sum> {
+        let of = self.instruction(at)?;
+        let operand = of.operands.get(usize::from(of.opcode == "ld"))?;
+        self.values.borrow_mut().address(at, operand)
     }
 
     /// What an operand's value is: a constant, what is loaded from an address, or what a statement computes.
-    fn value(&self, at: usize, operand: &'a Operand) -> Option<(Option<usize>, &'a Operand)> {
+    fn value(&self, at: usize, operand: &'a Operand) -> Option<Is<'a>> {
         if !matches!(element(operand), Operand::Name { .. }) {
-            return Some((None, operand));
+            return Some(Is::Constant(operand));
         }
         let (at, found) = self.writer(at, operand)?;
         match found.opcode.as_str() {
-            "ld" => Some((None, found.operands.get(1)?)),
-            _ => Some((Some(at), found.operands.first()?)),
+            "ld" => Some(Is::Loaded(self.address(at)?)),
+            _ => Some(Is::Computed(at)),
         }
     }
 
@@ -316,7 +361,7 @@ impl<'a> Updates<'a> {
                 return None;
             };
             let register = self.flow.register(at, name)?;
-            let (writes, undefined) = self.flow.reaching(&self.cfg, register, at);
+            let (writes, undefined) = self.flow.reaching(self.cfg, register, at);
             let write = match writes[..] {
                 [write] => write,
                 [default, load] | [load, default] if self.is_default(default, load) => load,
