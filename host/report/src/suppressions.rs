@@ -231,7 +231,8 @@ fn sanitizer(text: &str) -> Result<Vec<Entry>, Wrong> {
         };
         let (_, pattern) = line.split_once(':').unwrap_or_default();
         if pattern.is_empty() {
-            let what = "the pattern is missing: write a function, file or kernel behind `race:`";
+            let what =
+                "the pattern is missing: write a function, file, kernel or variable behind `race:`";
             return Err(wrong(what.to_owned()));
         }
         // A part of the text is enough, unless `^` and `$` say where it begins and ends.
@@ -352,6 +353,12 @@ fn date(value: &toml::Value) -> Option<String> {
     }
 }
 
+/// The names of the variable that memory is, if it is one.
+fn names_of_variable(allocation: &str) -> Option<[String; 3]> {
+    let name = allocation.strip_prefix(VARIABLE)?;
+    Some([name.to_owned(), demangle(name), variable(name)])
+}
+
 impl Keys {
     /// The keys that say which races are meant.
     fn said(&self) -> String {
@@ -386,11 +393,8 @@ impl Keys {
             })
             && self.allocation.as_ref().is_none_or(|pattern| {
                 let made = view.allocation.as_deref();
-                made.is_some_and(|made| match made.strip_prefix(VARIABLE) {
-                    Some(name) => {
-                        let names = [name.to_owned(), demangle(name), variable(name)];
-                        names.iter().any(|name| pattern.fits(name))
-                    }
+                made.is_some_and(|made| match names_of_variable(made) {
+                    Some(names) => names.iter().any(|name| pattern.fits(name)),
                     None => pattern.fits(made),
                 })
             })
@@ -463,7 +467,13 @@ impl Entry {
                         || outer && pattern.is_match(&access.function)
                         || frames.is_empty() && pattern.is_match(&access.ptx.module)
                 };
-                view.accesses.iter().any(at) || !*top && view.kernels().any(kernel)
+                let variable = || {
+                    let made = view.allocation.as_deref().and_then(names_of_variable);
+                    let mut names = made.iter().flatten();
+                    names.any(|name| pattern.is_match(name))
+                };
+                let wide = || view.kernels().any(kernel) || variable();
+                view.accesses.iter().any(at) || !*top && wide()
             }
         };
         !views.is_empty() && views.iter().all(holds)
@@ -665,6 +675,8 @@ pub(crate) mod tests {
             ("race:_Z1kPi", true),
             ("race:k(", true),
             ("race:other", false),
+            ("race:^a::tile$", true),
+            ("race_top:tile", false),
             ("race_top:lib::g", true),
             ("race_top:lib::f", false),
         ] {

@@ -65,7 +65,7 @@ impl Conflicts {
 }
 
 impl Guarded {
-    /// How little there is in its favour.
+    /// How much there is to report: the accesses are in no order, and the version had not changed.
     fn weight(&self) -> u8 {
         match (self.unordered, self.unseen) {
             (true, true) => 2 + u8::from(self.changed.is_none()),

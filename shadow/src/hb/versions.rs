@@ -301,12 +301,17 @@ impl Versions {
         let sections = open.iter().chain(past);
         let mut reads = sections.filter(|section| section.reads);
         let changed = reads.find(|section| {
-            self.words.get(&section.version).is_some_and(|word| {
-                word.seen.iter().any(|(&by, seen)| {
-                    let mut later = seen.iter().filter(|(_, of)| *of > section.changes);
-                    later.next().is_some_and(|&(time, _)| knows(by, time))
-                })
-            })
+            let Some(word) = self.words.get(&section.version) else {
+                return false;
+            };
+            let knows_by = |by: Thread, seen: &[(Time, u64)]| {
+                let mut later = seen.iter().filter(|(_, of)| *of > section.changes);
+                later.next().is_some_and(|&(time, _)| knows(by, time))
+            };
+            // Mostly the writer has looked itself.
+            let own = word.seen.get(&writer.thread);
+            own.is_some_and(|seen| knows_by(writer.thread, seen))
+                || word.seen.iter().any(|(&by, seen)| knows_by(by, seen))
         });
         changed.map(|section| section.version)
     }
