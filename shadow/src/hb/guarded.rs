@@ -12,7 +12,7 @@ use super::{Cause, Predicted, Race};
 const MOST: usize = 1024;
 
 /// A conflict with what is read under a version.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Guarded {
     pub(crate) race: Race,
     /// The later access is the one that reads.
@@ -21,8 +21,8 @@ pub(crate) struct Guarded {
     pub(crate) unordered: bool,
     /// Nothing orders them in this run.
     pub(crate) unseen: bool,
-    /// The version that had changed since the reader's first look when the writer wrote.
-    pub(crate) changed: Option<u64>,
+    /// The versions that had changed since the reader's first look when the writer wrote.
+    pub(crate) changed: Vec<u64>,
 }
 
 /// Those at one scalar.
@@ -38,7 +38,7 @@ impl Conflicts {
         self.0.clear();
     }
 
-    /// Keeps a conflict, once per pair of sites and reader; rather one in no order, whose version had not changed.
+    /// Keeps a conflict, once per pair of sites and reader; rather one in no order, and rather one of which no version had changed.
     pub(crate) fn keep(&mut self, new: Guarded) {
         let reader = |of: &Guarded| [of.race.earlier, of.race.later][usize::from(of.reads_later)];
         let sites = |of: &Guarded| (of.race.earlier.site, of.race.later.site, reader(of));
@@ -65,10 +65,10 @@ impl Conflicts {
 }
 
 impl Guarded {
-    /// How much there is to report: the accesses are in no order, and the version had not changed.
+    /// How much there is to report: the accesses are in no order, and no version had changed.
     fn weight(&self) -> u8 {
         match (self.unordered, self.unseen) {
-            (true, true) => 2 + u8::from(self.changed.is_none()),
+            (true, true) => 2 + u8::from(self.changed.is_empty()),
             (unordered, _) => u8::from(unordered),
         }
     }
@@ -89,8 +89,12 @@ impl Guarded {
         let guard = versions.map_or(Guard::None, |versions| {
             versions.guard(shape, key, reader, writer)
         });
-        let exit = self.changed.zip(versions);
-        let exit = exit.and_then(|(version, versions)| versions.exit(key, reader, version));
+        // Those that the reader has looked at again, each with the fence ahead of that.
+        let exits = versions.into_iter().flat_map(|versions| {
+            let changed = self.changed.iter();
+            changed.filter_map(|&version| versions.exit(key, reader, version))
+        });
+        let exit = exits.max();
         let cause = match (guard, exit) {
             (Guard::Whole, _) => return None,
             (Guard::Open, _) => {

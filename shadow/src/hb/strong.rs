@@ -461,8 +461,8 @@ impl Strong {
                         };
                         versions.changed(&clocks.shape, key, reader, writer)
                     };
-                    // Rather a lane for which the version has not changed.
-                    let without = each(lanes).find(|&lane| changed(lane).is_none());
+                    // Rather a lane for which no version has changed.
+                    let without = each(lanes).find(|&lane| changed(lane).is_empty());
                     let lanes = without.map_or(lanes, |lane| 1 << lane);
                     let race = self::race(me, access, &group, lanes, key);
                     scalar.guarded.keep(Guarded {

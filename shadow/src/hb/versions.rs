@@ -272,16 +272,13 @@ impl Versions {
         guard
     }
 
-    /// The version under which a scalar is read, or was read last, and which the writer's release fence has behind it as
-    /// one that has changed since.
-    pub(crate) fn changed(
-        &self,
-        shape: &Shape,
-        key: u64,
-        reader: Side,
-        writer: Side,
-    ) -> Option<u64> {
-        let fences = self.fences.get(&(key, writer.thread, writer.site))?;
+    /// The versions under which a scalar is read, or was read last, and which the writer's release fence has behind it as
+    /// such that have changed since.
+    pub(crate) fn changed(&self, shape: &Shape, key: u64, reader: Side, writer: Side) -> Vec<u64> {
+        let fences = self.fences.get(&(key, writer.thread, writer.site));
+        let Some(fences) = fences.filter(|fences| !fences.is_empty()) else {
+            return Vec::new();
+        };
         let reaches = |fence: &&Fence| shape.includes(fence.scope, reader.thread, writer.thread);
         let knows = |by: Thread, time: Time| {
             let mut fences = fences.iter().filter(reaches);
@@ -299,8 +296,8 @@ impl Versions {
         let is_open = |of: &Section| open.iter().any(|open| open.version == of.version);
         let past = past.into_iter().flatten().filter(|of| !is_open(of));
         let sections = open.iter().chain(past);
-        let mut reads = sections.filter(|section| section.reads);
-        let changed = reads.find(|section| {
+        let reads = sections.filter(|section| section.reads);
+        let changed = reads.filter(|section| {
             let Some(word) = self.words.get(&section.version) else {
                 return false;
             };
@@ -313,7 +310,7 @@ impl Versions {
             own.is_some_and(|seen| knows_by(writer.thread, seen))
                 || word.seen.iter().any(|(&by, seen)| knows_by(by, seen))
         });
-        changed.map(|section| section.version)
+        changed.map(|section| section.version).collect()
     }
 
     /// The widest fence between the last read of a scalar and the second look at a version, if there was one.
