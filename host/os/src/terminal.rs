@@ -65,7 +65,7 @@ fn wait() {
         events: libc::POLLOUT,
         revents: 0,
     };
-    // SAFETY: there is one entry. Whatever comes of it, the next write says.
+    // SAFETY: there is one entry. If this fails, so does the next write, which reports it.
     unsafe { libc::poll(&raw mut poll, 1, -1) };
 }
 

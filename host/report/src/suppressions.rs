@@ -467,12 +467,12 @@ impl Entry {
                         || outer && pattern.is_match(&access.function)
                         || frames.is_empty() && pattern.is_match(&access.ptx.module)
                 };
-                let variable = || {
+                let of_variable = || {
                     let made = view.allocation.as_deref().and_then(names_of_variable);
                     let mut names = made.iter().flatten();
                     names.any(|name| pattern.is_match(name))
                 };
-                let wide = || view.kernels().any(kernel) || variable();
+                let wide = || view.kernels().any(kernel) || of_variable();
                 view.accesses.iter().any(at) || !*top && wide()
             }
         };

@@ -67,6 +67,7 @@ pub mod print;
 pub mod scope;
 mod signals;
 mod types;
+pub mod values;
 mod versions;
 mod waits;
 
@@ -75,7 +76,7 @@ pub use module::{Frame, ParamLayout, architecture, param_layout};
 pub use narrow::{Narrow, narrow};
 pub use parse::parse;
 pub use parsed::Parsed;
-pub use signals::{Sum, Values, signals};
+pub use signals::signals;
 pub use types::Class;
 pub use versions::{Versions, versions};
 pub use waits::{spins, waits};

@@ -11,7 +11,7 @@ use crate::ast::{Body, Function, Instruction, Module, Operand, Statement};
 use crate::cfg::{BlockId, Cfg};
 use crate::dataflow::Dataflow;
 use crate::isa::{self, MemoryKind};
-use crate::signals::Values;
+use crate::values::Values;
 use crate::waits::loops;
 
 /// The accesses of a function that look at versions.

@@ -21,7 +21,7 @@ pub(crate) struct Guarded {
     pub(crate) unordered: bool,
     /// Nothing orders them in this run.
     pub(crate) unseen: bool,
-    /// The versions that had changed since the reader's first look when the writer wrote.
+    /// The versions that were written after the reader's first look and ahead of the writer's release fence.
     pub(crate) changed: Vec<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Conflicts {
         self.0.clear();
     }
 
-    /// Keeps a conflict, once per pair of sites and reader; rather one in no order, and rather one of which no version had changed.
+    /// Keeps one conflict for each pair of sites and reader: the last of those with the greatest weight.
     pub(crate) fn keep(&mut self, new: Guarded) {
         let reader = |of: &Guarded| [of.race.earlier, of.race.later][usize::from(of.reads_later)];
         let sites = |of: &Guarded| (of.race.earlier.site, of.race.later.site, reader(of));
@@ -65,7 +65,8 @@ impl Conflicts {
 }
 
 impl Guarded {
-    /// How much there is to report: the accesses are in no order, and no version had changed.
+    /// How much speaks for a report: that nothing orders the accesses, in this run or in any, and that no version had
+    /// changed.
     fn weight(&self) -> u8 {
         match (self.unordered, self.unseen) {
             (true, true) => 2 + u8::from(self.changed.is_empty()),
@@ -89,7 +90,7 @@ impl Guarded {
         let guard = versions.map_or(Guard::None, |versions| {
             versions.guard(shape, key, reader, writer)
         });
-        // Those that the reader has looked at again, each with the fence ahead of that.
+        // The fences ahead of second looks at changed versions.
         let exits = versions.into_iter().flat_map(|versions| {
             let changed = self.changed.iter();
             changed.filter_map(|&version| versions.exit(key, reader, version))

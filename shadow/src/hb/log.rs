@@ -59,12 +59,13 @@ pub(crate) struct Log {
     least: usize,
     /// How many releases from the first are of gpu scope or wider.
     wide: u32,
-    /// The first ones of those, and what they have published.
+    /// `sum` is what the first `summed` of those have published.
     summed: u32,
     sum: Sparse,
-    /// Sums of fewer, with how many, ascending: whoever has observed less may acquire later.
+    /// The same for smaller numbers of releases, in ascending order. A thread that has observed fewer releases may acquire
+    /// after one that has observed more.
     sums: Vec<(u32, Sparse)>,
-    /// Sums at which to look for those that are not needed.
+    /// When there are more sums than this, those that no thread needs are dropped.
     most_sums: usize,
     /// Whose releases there are: of one warp, if there is just one.
     warp: Option<Id>,
@@ -310,8 +311,8 @@ impl Log {
         there.filter(|(_, lanes)| *lanes != 0)
     }
 
-    /// Adds up what the first `count` releases have published, and notes what it comes to for each of those who have
-    /// observed fewer.
+    /// Adds up what the first `count` releases have published. On the way it keeps the sum for each thread that has
+    /// observed fewer releases and has not acquired them yet.
     fn sum_up(&mut self, count: u32) {
         let first = self.marks.partition_point(|mark| mark.count <= self.summed);
         for at in first..self.marks.len() {
@@ -337,6 +338,7 @@ impl Log {
         }
     }
 
+    /// Adds the releases from the last sum to the first `count`.
     fn sum_to(&mut self, count: u32) {
         let new = self
             .releases
@@ -383,7 +385,7 @@ mod tests {
         log.mark()
     }
 
-    /// A log of releases of several CTAs, and somebody who has observed it after each.
+    /// A log of releases of several CTAs, with a mark behind each.
     fn log() -> (Log, Vec<Arc<Mark>>) {
         let mut log = Log::new(&mut 0, 4);
         let marks = (0..RELEASES).filter_map(|n| push(&mut log, n)).collect();
@@ -405,7 +407,7 @@ mod tests {
     fn what_an_acquire_learns_does_not_depend_on_who_has_acquired_before() {
         let (mut busy, mut marks) = log();
         for n in 0..RELEASES {
-            // Each once, in an order that goes back and forth. Who has acquired lets the mark go.
+            // Each number once, in no order. A thread that has acquired drops its mark.
             let count = n * 101 % RELEASES + 1;
             let (mut fresh, _held) = log();
             assert_eq!(

@@ -575,7 +575,7 @@ impl Sparse {
 
     /// Whether something is known of a CTA.
     pub(crate) fn knows(&self, cta: u64) -> bool {
-        // Its neighbours have a place even if nothing is known of it.
+        // A leaf also has places for neighbours of which nothing is known.
         self.of(cta).is_some_and(|times| !times.is_empty())
     }
 

@@ -451,23 +451,23 @@ impl Strong {
                 if let Some(versions) = &self.versions
                     && (class == 0 && reading || other == 0 && group.reading)
                 {
-                    let changed = |lane: u32| {
-                        let mut sides = [race.later, race.earlier];
-                        sides[1].thread = them.lane(lane);
-                        let [reader, writer] = if class == 0 {
-                            sides
-                        } else {
-                            [sides[1], sides[0]]
+                    let of_lane = |lane: u32| {
+                        let race = self::race(me, access, &group, 1 << lane, key);
+                        let (reader, writer) = match class {
+                            0 => (race.later, race.earlier),
+                            _ => (race.earlier, race.later),
                         };
-                        versions.changed(&clocks.shape, key, reader, writer)
+                        let changed = versions.changed(&clocks.shape, key, reader, writer);
+                        (race, changed)
                     };
-                    // Rather a lane for which no version has changed.
-                    let without = each(lanes).find(|&lane| changed(lane).is_empty());
-                    let lanes = without.map_or(lanes, |lane| 1 << lane);
-                    let race = self::race(me, access, &group, lanes, key);
+                    // A lane for which no version has changed comes first.
+                    let all = each(lanes).map(of_lane);
+                    let Some((race, changed)) = all.min_by_key(|(_, of)| !of.is_empty()) else {
+                        continue;
+                    };
                     scalar.guarded.keep(Guarded {
                         race,
-                        changed: changed(lanes.trailing_zeros()),
+                        changed,
                         reads_later: class == 0,
                         unordered: behind != 0,
                         unseen: main.behind(me, &group, others) != 0,

@@ -13,10 +13,11 @@
 //! the second write at its first look comes after the data. What of this is missing does not depend on
 //! who came first.
 //!
-//! A writer need not write the version itself. If it has seen that the version has changed since the reader's first
-//! look, or comes after a thread that has, and executes a release fence before it writes the data, then a reader that
-//! reads what it has written finds the version changed at its second look (the places of a deque that are filled again,
-//! the nodes of a queue that are used again).
+//! Another thread may change the version in the writer's place, as in deques and queues that use their places again.
+//! Let the version change after the reader's first look. The writer sees that, or comes after a thread that has seen
+//! it, and then executes a release fence and writes the data. A reader that reads this data, and executes a fence, finds
+//! the changed version at its second look. Whether a writer has seen a change depends on the run. Every write of a
+//! version counts as a change, also one of the same value.
 //!
 //! Which loads look at versions, the caller says. Any two strong writes of a word by one thread may be a
 //! writer's; the last [`MOST`] words that it has written are remembered.
@@ -34,7 +35,7 @@ use super::{Access, FenceKind, Kind, Order, Side, Time};
 const MOST: usize = 8;
 /// Accesses under one version until the next look or write.
 const MOST_TOUCHED: usize = 64;
-/// Changes of a word that a thread has seen.
+/// Changes of a word that are remembered for each thread that has seen them.
 const MOST_SEEN: usize = 8;
 
 /// How an access looks at a version, if it does.
@@ -81,7 +82,7 @@ pub(crate) enum Guard {
 struct Section {
     version: u64,
     reads: bool,
-    /// How often the version had changed when it was entered.
+    /// Writes of the version before the section.
     changes: u64,
     /// The widest fence between the version and the access.
     entry: Option<Scope>,
@@ -100,11 +101,10 @@ struct Open {
 /// A word that may be a version.
 #[derive(Clone, Debug, Default)]
 struct Word {
-    /// How often it has been written.
+    /// Its writes so far.
     changes: u64,
-    /// When a thread has seen it written how often.
+    /// For each thread, the times at which it has seen a change, each with the writes until then, ascending.
     seen: HashMap<Thread, Vec<(Time, u64)>>,
-    /// Who has written it.
     writers: HashSet<Thread>,
 }
 
@@ -145,7 +145,7 @@ impl Versions {
         }
     }
 
-    /// A thread is about to make a strong access to a scalar, with these release fences behind it.
+    /// A thread is about to make a strong access to a scalar; `fences` are the release fences that it has executed last.
     pub(crate) fn begin(
         &mut self,
         me: Thread,
@@ -187,7 +187,7 @@ impl Versions {
             false => None,
         };
         if look.opens {
-            // A look that finds what the one before has found goes on with what that one began.
+            // If the version is still the same, the fence behind the first look counts behind this one too.
             let changes = self.words.get(&key).map_or(0, |word| word.changes);
             let same = closed.filter(|section| section.changes == changes);
             let entry = same.and_then(|section| section.entry);
@@ -195,11 +195,13 @@ impl Versions {
         }
     }
 
-    /// A thread sees a word.
+    /// A thread reads or writes a word, at this time of its own.
     fn see(&mut self, me: Thread, key: u64, time: Time) {
-        let word = self.words.entry(key).or_default();
+        let Some(word) = self.words.get_mut(&key) else {
+            return;
+        };
         let seen = word.seen.entry(me).or_default();
-        if seen.last().map_or(0, |&(_, changes)| changes) == word.changes {
+        if seen.last().is_some_and(|last| last.1 == word.changes) {
             return;
         }
         if seen.len() >= MOST_SEEN {
@@ -272,8 +274,8 @@ impl Versions {
         guard
     }
 
-    /// The versions under which a scalar is read, or was read last, and which the writer's release fence has behind it as
-    /// such that have changed since.
+    /// The versions under which a reader has read a scalar last, as far as they have changed after its first look and
+    /// ahead of the writer's release fence.
     pub(crate) fn changed(&self, shape: &Shape, key: u64, reader: Side, writer: Side) -> Vec<u64> {
         let fences = self.fences.get(&(key, writer.thread, writer.site));
         let Some(fences) = fences.filter(|fences| !fences.is_empty()) else {
@@ -305,7 +307,7 @@ impl Versions {
                 let mut later = seen.iter().filter(|(_, of)| *of > section.changes);
                 later.next().is_some_and(|&(time, _)| knows(by, time))
             };
-            // Mostly the writer has looked itself.
+            // In most programs it is the writer itself that has seen the change.
             let own = word.seen.get(&writer.thread);
             own.is_some_and(|seen| knows_by(writer.thread, seen))
                 || word.seen.iter().any(|(&by, seen)| knows_by(by, seen))
@@ -313,7 +315,8 @@ impl Versions {
         changed.map(|section| section.version).collect()
     }
 
-    /// The widest fence between the last read of a scalar and the second look at a version, if there was one.
+    /// The widest fence between the last read of a scalar and the second look at a version. None if there was no second
+    /// look, `Some(None)` if there was no fence.
     pub(crate) fn exit(&self, key: u64, reader: Side, version: u64) -> Option<Option<Scope>> {
         let past = self.past.get(&(key, reader.thread, reader.site))?;
         let mut past = past.iter();

@@ -10,7 +10,7 @@ use ptx::ast::{Body, Function, Guard, Instruction, Module, Operand, Statement};
 use ptx::cfg::{BlockId, Cfg};
 use ptx::dataflow::Dataflow;
 use ptx::isa;
-use ptx::{Sum, Values};
+use ptx::values::{Sum, Values};
 
 /// Conversions and copies between load, operation and store, at most.
 const STEPS: usize = 4;
@@ -335,6 +335,7 @@ impl<'a> Updates<'a> {
         one.is_some() && one == other
     }
 
+    /// The address of a load or store.
     fn address(&self, at: usize) -> Option<Sum> {
         let of = self.instruction(at)?;
         let operand = of.operands.get(usize::from(of.opcode == "ld"))?;

@@ -217,22 +217,26 @@ impl State {
         self.mark(context, mark, stream)
     }
 
-    /// Copies and fills write to memory: what streams have written there is gone.
+    /// Copies and fills overwrite what streams have written to these ranges.
     pub(crate) fn overwritten(&mut self, ranges: &[Range]) {
         let written = ranges.iter().filter(|(.., call)| *call != Call::CopyFrom);
+        let mut gone = Vec::new();
         for &(start, bytes, _) in written {
             let Some(allocation) = self.allocation_mut(start) else {
                 continue;
             };
-            let inside = allocation.written.range(start..start.saturating_add(bytes));
-            let inside: Vec<u64> = inside.map(|(&address, _)| address).collect();
-            let gone = inside
-                .iter()
-                .filter_map(|address| allocation.written.remove(address));
-            let gone: Vec<Written> = gone.flatten().collect();
-            gone.iter()
-                .for_each(|written| self.event_gone(written.mark));
+            let end = start.saturating_add(bytes);
+            allocation.written.retain(|&address, all| {
+                let overlaps =
+                    |of: &Written| address < end && address + of.bytes.len() as u64 > start;
+                let kept = !all.iter().any(overlaps);
+                if !kept {
+                    gone.extend(all.iter().map(|of| of.mark));
+                }
+                kept
+            });
         }
+        gone.into_iter().for_each(|mark| self.event_gone(mark));
     }
 
     /// A stream waits for bytes in memory that are as it says, where some are now that are. It waits for the first write of
