@@ -27,7 +27,8 @@ const fn stream(id: u64, kind: Kind) -> Stream {
 enum Call {
     Work(usize),
     /// A launch; it may begin before the one directly ahead of it has ended.
-    Launch(usize, bool),
+    /// Into a stream; whether it may begin early, and lets the one behind it begin before it waits.
+    Launch(usize, bool, bool),
     Record(u64, usize),
     Wait(usize, u64),
     HostStream(usize),
@@ -45,7 +46,8 @@ fn call() -> impl Strategy<Value = Call> {
     let (of, event) = (0..STREAMS.len(), 0..EVENTS);
     prop_oneof![
         4 => of.clone().prop_map(Call::Work),
-        4 => (of.clone(), any::<bool>()).prop_map(|(of, early)| Call::Launch(of, early)),
+        4 => (of.clone(), any::<bool>(), any::<bool>())
+            .prop_map(|(of, early, passes_on)| Call::Launch(of, early, passes_on)),
         2 => (event.clone(), of.clone()).prop_map(|(event, of)| Call::Record(event, of)),
         2 => (of.clone(), event.clone()).prop_map(|(of, event)| Call::Wait(of, event)),
         1 => of.clone().prop_map(Call::HostStream),
@@ -66,6 +68,8 @@ struct Asked {
     recorded: [Option<usize>; EVENTS as usize],
     /// The last thing that each stream was given, if that is a launch.
     launched: [Option<usize>; STREAMS.len()],
+    /// What comes before a launch that the given one lets begin, apart from the work of other streams.
+    ahead: BTreeMap<usize, BTreeSet<usize>>,
     /// What each stream was busy with when it was last asked.
     busy: [BTreeSet<usize>; STREAMS.len()],
     /// Of the host's calls, those that each of its threads knows of; without any, all know of all.
@@ -174,19 +178,25 @@ fn ask(
             let node = asked.add(Some(of), asked.before(of));
             work.push((node, order.enter(&STREAMS[of])));
         }
-        Call::Launch(of, early) => {
+        Call::Launch(of, early, passes_on) => {
             let ahead = asked.launched[of].filter(|_| early);
             let before = asked.before(of);
             let (turn, before_waiting) = order.launch(&STREAMS[of], early);
             assert_eq!(before_waiting.is_some(), ahead.is_some());
+            let mut ahead_of_next = before.clone();
             if let (Some(ahead), Some(early)) = (ahead, before_waiting) {
                 let others = before.iter().filter(|&&n| asked.streams[n] != Some(of));
-                let after = others.chain(&asked.after[ahead]).copied().collect();
+                let after: BTreeSet<usize> = others.chain(&asked.ahead[&ahead]).copied().collect();
                 for (node, other) in work.iter() {
                     assert_eq!(follows(&early, other), asked.is_behind(&after, *node));
                 }
+                if passes_on {
+                    order.passes_on(&early);
+                    ahead_of_next = after;
+                }
             }
             let node = asked.add(Some(of), before);
+            asked.ahead.insert(node, ahead_of_next);
             asked.launched[of] = Some(node);
             work.push((node, turn));
         }

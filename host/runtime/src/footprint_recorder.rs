@@ -1,7 +1,7 @@
 //! What a launch does that others may run beside: the global memory that it touches, and what it has to
 //! do with the launches ahead of it and behind it. The simulated device tells it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use events::{Bytes, Executing};
 use ptx::ast::Space;
@@ -31,6 +31,8 @@ pub(crate) struct FootprintRecorder {
     /// The threads that come after that one, by CTA: they have waited for it, or have synchronised with threads that may
     /// have told them of it.
     waited: HashMap<u64, Waited>,
+    /// The CTAs that have let the launch behind begin by a thread that does not come after the one ahead.
+    passes_on: HashSet<u64>,
     /// Memory that is nobody's when the launch ends.
     released: BTreeSet<(u64, u64)>,
 }
@@ -46,6 +48,7 @@ impl FootprintRecorder {
     }
 
     pub(crate) fn finish(mut self) -> Followed {
+        self.touched.passing_on = self.passes_on.len() as u64;
         let Followed { all, early, .. } = &mut self.touched;
         for &(address, bytes) in &self.released {
             all.forget(address, bytes);
@@ -80,9 +83,13 @@ impl FootprintRecorder {
 
     /// Lanes execute `griddepcontrol`.
     pub(crate) fn dependency(&mut self, who: Executing, wait: bool) {
-        match wait {
-            true => self.comes_after(who),
-            false => self.touched.lets_others_begin = true,
+        if wait {
+            self.comes_after(who);
+            return;
+        }
+        self.touched.lets_others_begin = true;
+        if self.early && who.lanes & !self.after(who) != 0 {
+            self.passes_on.insert(who.cta);
         }
     }
 

@@ -162,6 +162,8 @@ pub(crate) struct Followed {
     pub(crate) early: Footprint,
     /// It has let the launch behind it begin (`griddepcontrol.launch_dependents`).
     pub(crate) lets_others_begin: bool,
+    /// So many of its CTAs have done so before they have waited for the launch ahead of it.
+    pub(crate) passing_on: u64,
 }
 
 impl From<Followed> for Touched {
@@ -252,6 +254,17 @@ impl Piece {
             (_, Maker::Launch(_, None)) => true,
             (_, Maker::Call) => false,
         }
+    }
+
+    /// What it has followed when it has let the launch behind it begin, if all its CTAs have done so before they have
+    /// waited for the launch ahead of it (PTX ISA, `griddepcontrol`): then that may still run.
+    fn passes_on(&self) -> Option<&Turn> {
+        let (Touched::Followed(followed), Maker::Launch(launch, _)) = (&self.touched, &self.maker) else {
+            return None;
+        };
+        let ctas = launch.grid.iter().map(|&n| u64::from(n)).product::<u64>();
+        let early = self.at.early.as_ref();
+        early.filter(|_| followed.passing_on == ctas)
     }
 
     /// Whether what nothing orders with an earlier piece is not ordered with this one either.
@@ -463,6 +476,9 @@ impl Streams {
     /// two pieces is told with the earlier one.
     pub(crate) fn ran(&mut self, mut piece: Piece, found: impl FnMut(&Piece, &Piece, Encounter)) {
         self.compare(&piece, found);
+        if let Some(early) = piece.passes_on() {
+            self.order.passes_on(early);
+        }
         self.leave_to(&piece);
         self.join_bounded(&mut piece);
         self.pieces.push_back(piece);

@@ -143,7 +143,8 @@ struct Lane {
     /// Pieces of work so far.
     time: u64,
     clock: Clock,
-    /// What had come before the last thing that it was given, if that is a launch.
+    /// What has come before whatever the last launch has let begin early, if a launch is the last thing that it was
+    /// given.
     launched_after: Option<Clock>,
 }
 
@@ -269,6 +270,16 @@ impl Order {
             ..turn.clone()
         });
         (turn, early)
+    }
+
+    /// A launch that may begin early, and has been given to its stream last, lets the launch behind it begin before
+    /// it waits itself. `early` is what it has followed until then: that one follows no more.
+    pub fn passes_on(&mut self, early: &Turn) {
+        let mut lanes = self.streams.values_mut();
+        let last = lanes.find(|lane| (lane.lane, lane.time) == (early.lane, early.time));
+        if let Some(after) = last.and_then(|lane| lane.launched_after.as_mut()) {
+            *after = early.after.clone();
+        }
     }
 
     /// Names the point that a stream has come to: an event is recorded.
