@@ -1,7 +1,7 @@
 //! Of threads that count, only the one that has found the value comes behind the others.
 
 use shadow::hb::{
-    Access, Active, Engine, FenceKind, FenceOrder, Kind, Order, Place, Scope, Shape, Warp,
+    Access, Active, Atomics, Engine, FenceKind, FenceOrder, Kind, Order, Place, Scope, Shape, Warp,
 };
 
 const DATA: Place = Place::Global(128);
@@ -52,10 +52,10 @@ impl Run {
 
     fn count(&mut self, cta: u64) {
         self.order.count(&self.engine);
-        self.engine.counts(true);
+        self.engine.atomics(Atomics::Count);
         let found = self.access(cta, Kind::Rmw, Order::Relaxed(Scope::Gpu), COUNT);
         assert_eq!(found, None);
-        self.engine.counts(false);
+        self.engine.atomics(Atomics::Any);
     }
 }
 

@@ -16,8 +16,8 @@ use events::{AccessKind, Bytes, Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
-    Access, Active, Arrival, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES, Launched,
-    LockOrder, Operation, Order, Place, Rule, Shape, Span, Strong, Thread, Warp,
+    Access, Active, Arrival, Atomics, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES,
+    Launched, LockOrder, Operation, Order, Place, Rule, Shape, Span, Strong, Thread, Warp,
 };
 
 use self::barriers::Barriers;
@@ -359,8 +359,9 @@ impl Observer for HappensBefore {
                 .into_iter()
                 .for_each(|at| self.doubts.reads_strongly(at));
         }
-        if meaning.counts {
-            self.count(true);
+        let atomics = meaning.atomics();
+        if atomics != Atomics::Any {
+            self.atomics(atomics);
         }
         self.hear(who, || EventKind::Access {
             access: written,
@@ -429,8 +430,8 @@ impl Observer for HappensBefore {
                 pairs.keep_predicted(Class::LockOrder, predicted, None, None);
             });
         }
-        if meaning.counts {
-            self.count(false);
+        if atomics != Atomics::Any {
+            self.atomics(Atomics::Any);
         }
     }
 

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use ptx::ast::{Instruction, Module, Operand};
 use ptx::isa::{self, AtomicOp, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
-use shadow::hb::{Access, Kind, Look, Order, Scope, Waited};
+use shadow::hb::{Access, Atomics, Kind, Look, Order, Scope, Waited};
 
 use crate::{grid, log, names};
 
@@ -58,6 +58,8 @@ pub(crate) struct Meaning {
     pub(crate) grid: Option<grid::Part>,
     /// It accesses what threads communicate through.
     pub(crate) signal: bool,
+    /// A loop waits for what it reads ([`ptx::waits()`]).
+    pub(crate) waits: bool,
     /// How it looks at a version ([`ptx::versions()`]).
     pub(crate) look: Look,
     /// It is an atomic that counts threads so that the last one can be recognised ([`ptx::counts()`]).
@@ -67,6 +69,19 @@ pub(crate) struct Meaning {
 }
 
 impl Meaning {
+    /// What it is for, if it is an atomic.
+    pub(crate) fn atomics(&self) -> Atomics {
+        match self.access {
+            Some(access) if matches!(access.kind, Kind::Rmw | Kind::Reduction) => match () {
+                () if self.counts => Atomics::Count,
+                () if self.waits => Atomics::Wait,
+                () if self.signal => Atomics::Signal,
+                () => Atomics::Any,
+            },
+            _ => Atomics::Any,
+        }
+    }
+
     /// The reduction that a copy makes on each element of its target, if it makes one.
     pub(crate) fn reduces(&self) -> Option<Access> {
         self.access.filter(|access| access.bytes > 0)
@@ -159,7 +174,8 @@ impl Instructions {
                     noinc: instruction.has("noinc"),
                     waited: waited(instruction),
                     grid: grid_barriers.part(statement),
-                    signal: signals.contains(&statement),
+                    signal: signals.all.contains(&statement),
+                    waits: signals.waits.contains(&statement),
                     look: Look {
                         opens: versions.opens.contains(&statement),
                         closes: versions.closes.contains(&statement),

@@ -259,7 +259,8 @@ impl Piece {
     /// What it has followed when it has let the launch behind it begin, if all its CTAs have done so before they have
     /// waited for the launch ahead of it (PTX ISA, `griddepcontrol`): then that may still run.
     fn passes_on(&self) -> Option<&Turn> {
-        let (Touched::Followed(followed), Maker::Launch(launch, _)) = (&self.touched, &self.maker) else {
+        let (Touched::Followed(followed), Maker::Launch(launch, _)) = (&self.touched, &self.maker)
+        else {
             return None;
         };
         let ctas = launch.grid.iter().map(|&n| u64::from(n)).product::<u64>();

@@ -76,7 +76,7 @@ pub use module::{Frame, ParamLayout, architecture, param_layout};
 pub use narrow::{Narrow, narrow};
 pub use parse::parse;
 pub use parsed::Parsed;
-pub use signals::signals;
+pub use signals::{Signals, signals};
 pub use types::Class;
 pub use versions::{Versions, versions};
 pub use waits::{spins, waits};

@@ -14,12 +14,20 @@ use crate::isa::{self, MemoryKind, MemoryOp};
 use crate::values::Values;
 use crate::{versions, waits};
 
-/// The statements that access what a loop of this function waits for: the loads that decide its exit
-/// ([`waits`](crate::waits())), and strong accesses of the same size at the address of one of them.
-pub fn signals(module: &Module, function: &Function) -> BTreeSet<usize> {
-    let mut found = BTreeSet::new();
+/// The statements that access what a loop of a function waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Signals {
+    /// The loads and atomics that decide the loop's exit ([`waits`](crate::waits())).
+    pub waits: BTreeSet<usize>,
+    /// Those, and strong accesses of the same size at the address of one of them.
+    pub all: BTreeSet<usize>,
+}
+
+/// The signals of a function.
+pub fn signals(module: &Module, function: &Function) -> Signals {
+    let mut signals = Signals::default();
     let Some(body) = &function.body else {
-        return found;
+        return signals;
     };
     let accesses: Vec<_> = body
         .instructions()
@@ -27,13 +35,14 @@ pub fn signals(module: &Module, function: &Function) -> BTreeSet<usize> {
         .filter(|(.., op)| op.is_plain())
         .collect();
     if !accesses.iter().any(|(.., op)| op.is_strong()) {
-        return found;
+        return signals;
     }
     let Some(cfg) = Cfg::of(module, function) else {
-        return found;
+        return signals;
     };
     let flow = Dataflow::new(body);
-    found = waits::find(body, &cfg, &flow);
+    signals.waits = waits::find(body, &cfg, &flow);
+    let mut found = signals.waits.clone();
     // A load that compares two values of one word makes the word a signal. A compare-and-swap does not: it may
     // just compute a sum.
     let twice = versions::find(body, &cfg, &flow).closes.into_iter();
@@ -43,7 +52,7 @@ pub fn signals(module: &Module, function: &Function) -> BTreeSet<usize> {
             .any(|(of, _, op)| of == at && op.kind == MemoryKind::Load)
     }));
     if found.is_empty() {
-        return found;
+        return signals;
     }
     let mut values = Values::new(body, &cfg, &flow);
     let mut place = |(at, instruction, op): &(usize, &Instruction, MemoryOp)| {
@@ -59,5 +68,6 @@ pub fn signals(module: &Module, function: &Function) -> BTreeSet<usize> {
         .iter()
         .filter(|access| place(access).is_some_and(|at| known.contains(&at)));
     found.extend(alike.map(|(at, ..)| *at));
-    found
+    signals.all = found;
+    signals
 }

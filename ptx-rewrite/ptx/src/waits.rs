@@ -15,8 +15,8 @@ use crate::isa::{self, MemoryKind};
 use crate::scope::Register;
 
 /// The statements of a body that are strong loads, or atomics that return a value, and decide the
-/// exit of a loop around them. Swaps (`atom.cas`, `atom.exch`) are left out: trying to take a lock is
-/// no wait for a signal.
+/// exit of a loop around them. Swaps (`atom.exch`, and `atom.cas` unless it writes what it has compared with) are left
+/// out: trying to take a lock is no wait for a signal.
 pub fn waits(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize> {
     match (function.body.as_ref(), Cfg::of(module, function)) {
         (Some(body), Some(cfg)) => find(body, &cfg, &Dataflow::new(body)),
@@ -86,9 +86,14 @@ fn among(
 /// True for what may observe a signal.
 fn reads(instruction: &Instruction) -> bool {
     isa::memory(instruction).is_some_and(|op| {
-        let swap = instruction.has("cas") || instruction.has("exch");
+        let swap = instruction.has("cas") && !keeps(instruction) || instruction.has("exch");
         op.is_strong() && (op.kind == MemoryKind::Load || op.kind == MemoryKind::Rmw && !swap)
     })
+}
+
+/// True for a compare-and-swap that writes the value that it has compared with: it only reads.
+fn keeps(instruction: &Instruction) -> bool {
+    matches!(&instruction.operands[..], [.., compare, new] if compare == new)
 }
 
 /// True for a weak load.

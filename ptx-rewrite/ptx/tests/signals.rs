@@ -9,7 +9,7 @@ fn signals(statements: &str) -> Vec<String> {
     let (module, diagnostics) = ptx::parse(&text);
     assert_eq!(diagnostics, [], "in:\n{text}");
     let function = module.function("k").unwrap();
-    let found = ptx::signals(&module, function);
+    let found = ptx::signals(&module, function).all;
     let all = function.body.as_ref().unwrap().instructions();
     let all = all.filter(|(at, _)| found.contains(at));
     all.map(|(_, of)| module.slice(of.span).to_owned())

@@ -12,7 +12,7 @@ use super::place::{Epoch, Id, LANES, Party, Thread, Warp};
 use super::release::{Pending, Write};
 use super::row::{Row, Run};
 use super::word::{Hit, Reads};
-use super::{Access, Engine, Enough, Kind, Order, Place, Race, Side, all, each};
+use super::{Access, Atomics, Engine, Enough, Kind, Order, Place, Race, Side, all, each};
 
 /// How lanes come to some bytes each.
 #[derive(Clone, Copy)]
@@ -84,7 +84,9 @@ impl Engine {
                 if let (Some(heard), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
                     cta.heard.insert((warp.warp, lane), heard);
                 }
-                if access.kind == Kind::Store && access.order.scope().is_some() {
+                let stores = access.kind == Kind::Store
+                    || access.kind != Kind::Load && self.atomics == Atomics::Signal;
+                if stores && access.order.scope().is_some() {
                     self.stored(warp.lane(lane), key, access.order);
                 }
                 changed |= self.synchronise(warp.lane(lane), access, key);
@@ -157,7 +159,7 @@ impl Engine {
 
     /// Checks an access of one thread against the history, and enters it there, in the name of a maker of
     /// copies if there is one; see [`Who::maker`]. The strong write that it has observed, if it is a
-    /// strong load.
+    /// strong load or an atomic that a loop waits for.
     pub(crate) fn check(
         &mut self,
         me: Thread,
@@ -174,6 +176,7 @@ impl Engine {
             copies,
             crowd,
             stamp,
+            atomics,
             ..
         } = self;
         let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
@@ -202,9 +205,14 @@ impl Engine {
             && words
                 .clone()
                 .all(|word| history.observes(&who, me.lane, word, &class));
-        let writer = match (continues, access.kind) {
-            (true, Kind::Load) => history.writer(&who, me.lane, key / WORD, &class),
-            _ => None,
+        let listens = match access.kind {
+            Kind::Load => true,
+            Kind::Rmw => *atomics == Atomics::Wait,
+            _ => false,
+        };
+        let writer = match continues && listens {
+            true => history.writer(&who, me.lane, key / WORD, &class),
+            false => None,
         };
         let reads = Reads {
             continues,
@@ -249,7 +257,7 @@ impl Engine {
             ctas,
             releases: log,
             now,
-            counts,
+            atomics,
             ..
         } = self;
         let party = Party { thread: me, scope };
@@ -269,7 +277,7 @@ impl Engine {
                     .pending
                     .iter()
                     .any(|pending| pending.address == key);
-            let counts = *counts && access.kind == Kind::Rmw;
+            let counts = *atomics == Atomics::Count && access.kind == Kind::Rmw;
             if !counts && let Some(all) = lanes.view(me.lane).fenced.observing(&fences) {
                 lanes.update(1 << me.lane, |view, _| view.fenced.observe(&all));
             }

@@ -29,7 +29,7 @@ pub struct Flag {
 /// Flags of which it is known what their last writers knew.
 const STRONG_STORES: usize = 4096;
 
-/// A strong store, and what its thread knew of its own CTA.
+/// A strong store, or an atomic that writes what a loop waits for, and what its thread knew of its own CTA.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StrongStore {
     writer: Epoch,
@@ -113,7 +113,7 @@ impl Engine {
         }
     }
 
-    /// A thread has made a strong store.
+    /// A thread has made a strong store, or has written what a loop waits for by an atomic.
     pub(crate) fn stored(&mut self, me: Thread, key: u64, order: Order) {
         let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
         let Some(times) = clocks.map(|clocks| &clocks.view(me.lane).times) else {

@@ -14,7 +14,7 @@ use super::fence::{FenceKind, acquire};
 use super::lanes::View;
 use super::place::{Party, Warp};
 use super::release::Pending;
-use super::{Engine, each};
+use super::{Atomics, Engine, each};
 
 /// What a thread's last counting atomic has observed, while it is open whether it has found the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,9 +63,9 @@ impl View {
 }
 
 impl Engine {
-    /// Says whether the next accesses are atomics that count threads.
-    pub fn counts(&mut self, counts: bool) {
-        self.counts = counts;
+    /// Says what the next atomics are for.
+    pub fn atomics(&mut self, atomics: Atomics) {
+        self.atomics = atomics;
     }
 
     /// Lanes execute an instruction that only the thread with the final count executes. `site` is that of

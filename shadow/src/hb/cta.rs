@@ -18,14 +18,14 @@ pub(crate) struct Cta {
     pub(crate) base: View,
     warps: Vec<Member>,
     pub(crate) barriers: HashMap<u32, Arrivals>,
-    /// By warp and lane: what a thread's last strong load has observed.
+    /// By warp and lane: what a thread's last strong load, or atomic that a loop waits for, has observed.
     pub(crate) heard: HashMap<(u32, u32), Heard>,
     pub(crate) waits: Waits,
     /// By warp and lane: the asynchronous barriers that a thread has arrived at and waited for last.
     pub(crate) met: HashMap<(u32, u32), Met>,
 }
 
-/// A strong write that a strong load has observed.
+/// A strong write that a thread has observed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     /// Whose it was, and the writer's own time.

@@ -97,6 +97,20 @@ pub enum Kind {
     Reduction,
 }
 
+/// What atomics are for, as the code around them tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Atomics {
+    /// Anything.
+    #[default]
+    Any,
+    /// They count threads, so that the last one can be recognised.
+    Count,
+    /// A loop waits for what they read.
+    Wait,
+    /// They write what a loop waits for.
+    Signal,
+}
+
 /// How an access orders others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
@@ -293,9 +307,9 @@ pub struct Engine {
     inits: Inits,
     memory: Memory,
     releases: Releases,
-    /// Strong stores, by the keys of their places.
+    /// Strong stores and [`Atomics::Signal`]s, by the keys of their places.
     strong_stores: HashMap<u64, cause::StrongStore>,
-    /// The last strong store of each thread to a place.
+    /// The last one of each thread at a place.
     own_stores: HashMap<(Thread, u64), cause::OwnStore>,
     /// What the `fence.sc`s of gpu scope or wider have published, and those of clusters and CTAs.
     sc_gpu: Sparse,
@@ -308,8 +322,8 @@ pub struct Engine {
     stats: Stats,
     /// See [`Engine::at`].
     now: Time,
-    /// See [`Engine::counts`].
-    counts: bool,
+    /// See [`Engine::atomics`].
+    atomics: Atomics,
     /// See [`Engine::following_phases`].
     follows_phases: bool,
 }
@@ -343,7 +357,7 @@ impl Engine {
             stamp: 0,
             stats: Stats::default(),
             now: 0,
-            counts: false,
+            atomics: Atomics::default(),
             follows_phases: false,
         }
     }

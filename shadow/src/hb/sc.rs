@@ -6,7 +6,7 @@
 //! each as [`FenceKind::ScForced`]. A second set of clocks, which follows strong accesses alone, takes the order
 //! of this run: a race that these clocks order does not show in this run.
 //!
-//! So it is with atomics that count threads, of which the engine takes no order ([`Engine::counts`]).
+//! So it is with atomics that count threads, of which the engine takes no order ([`super::Atomics::Count`]).
 //!
 //! Those clocks are a copy of the engine's, made at the first `fence.sc` or at the first such atomic.
 

@@ -2,7 +2,7 @@
 
 use events::Executing;
 use ptx::isa::{FenceSemantics, SyncOp};
-use shadow::hb::{Engine, FenceKind, FenceOrder, Race};
+use shadow::hb::{Atomics, Engine, FenceKind, FenceOrder, Race};
 
 use super::{HappensBefore, active, warp};
 use crate::pairs::Class;
@@ -18,16 +18,17 @@ pub(super) fn class(order: &mut FenceOrder, engine: &mut Engine, race: &mut Race
 }
 
 impl HappensBefore {
-    /// Says whether the next accesses are atomics that count threads ([`ptx::counts()`]).
-    pub(super) fn count(&mut self, counts: bool) {
-        if counts {
+    /// Says what the next atomics are for.
+    pub(super) fn atomics(&mut self, atomics: Atomics) {
+        if atomics == Atomics::Count {
             self.order.count(&self.engine);
         }
-        self.engine.counts(counts);
+        let tell = |engine: &mut Engine| engine.atomics(atomics);
+        tell(&mut self.engine);
         if let Some(strong) = &mut self.strong {
-            strong.tell(|engine| engine.counts(counts));
+            strong.tell(tell);
         }
-        self.lock_order.tell(|engine| engine.counts(counts));
+        self.lock_order.tell(tell);
     }
 
     /// Lanes execute an instruction that only the thread with the final count executes.

@@ -2,7 +2,7 @@
 
 use events::{Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
-use shadow::hb::{Access, Look, Swap, SwapValue, Update, Use};
+use shadow::hb::{Access, Atomics, Look, Swap, SwapValue, Update, Use};
 
 use super::{HappensBefore, active};
 use crate::instructions::Meaning;
@@ -93,7 +93,7 @@ impl HappensBefore {
         };
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
         let active = active(who);
-        lock_order.tell(|engine| engine.counts(meaning.counts));
+        lock_order.tell(|engine| engine.atomics(meaning.atomics()));
         lock_order.update(
             engine,
             active,
@@ -104,6 +104,6 @@ impl HappensBefore {
                 pairs.keep_predicted(Class::LockOrder, predicted, None, None);
             },
         );
-        lock_order.tell(|engine| engine.counts(false));
+        lock_order.tell(|engine| engine.atomics(Atomics::Any));
     }
 }
