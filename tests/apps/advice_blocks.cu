@@ -19,7 +19,7 @@
 //@[racy] says: help: make the update at advice_blocks.cu:210 one atomic operation: `atomicAdd(&n[0], 1)`
 //@[racy] says: help: make the update at advice_blocks.cu:221 one atomic operation: `atomicMax(most, value)`
 //@[racy] says: help: make the update at advice_blocks.cu:238 one atomic operation, `atomicAdd`, of an element that is 32 bits wide: there is none for 8 bits
-//@[racy] says: help: only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of device scope); if it must come before or after all of them, do it in another launch
+//@[racy] says: help: only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of device scope); if it must come before or after all of them, put a barrier of the grid
 //@[racy] says: help: put a barrier of the grid before the read at advice_blocks.cu:275 (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks
 //@[racy] says: help: put a barrier of the grid after the write at advice_blocks.cu:281 (`cooperative_groups::this_grid().sync()`, in a cooperative launch), or end the kernel there and go on in another launch: `__syncthreads()` does not order blocks
 //@[racy] says: help: let one thread write the element, or give each thread an element of its own: no barrier orders threads that execute the same write

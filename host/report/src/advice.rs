@@ -474,6 +474,17 @@ fn help(
     if waits {
         return asynchronous(race, accesses, sources);
     }
+    let known = race.cause.is_some() || !race.decided || race.why != Why::Unordered;
+    if !known
+        && !strong
+        && let Some(help) = locks::unguarded(accesses, sources)
+    {
+        let cause = causes::Cause {
+            what: "lock".to_owned(),
+            places: [help.clone()].into(),
+        };
+        return (help, Some(cause));
+    }
     if let Some(fixed) = fixed(race, accesses, sources) {
         // What names a flag repairs all that this flag hands over.
         let one = race.flag.is_some() || race.why == Why::Fences;

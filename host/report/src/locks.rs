@@ -5,9 +5,10 @@ use events::Scope;
 
 use crate::build;
 use crate::log::{self, Level};
-use crate::model::{Access, HeldLock};
+use crate::model::{Access, HeldLock, Op};
 use crate::rules::RuleId;
-use crate::words;
+use crate::source::Sources;
+use crate::{advice, words};
 
 /// What keeps a lock from ordering those who held it.
 #[derive(Debug, PartialEq)]
@@ -190,6 +191,29 @@ pub(crate) fn differ([first, second]: &[Access; 2]) -> bool {
     let common = |held: &HeldLock| second.locks.iter().any(|other| is_same(held, other));
     let none = first.locks.is_empty() || second.locks.is_empty();
     !none && !first.locks.iter().any(common)
+}
+
+/// What would order two accesses of which one is made under a lock, or both under different ones.
+pub(crate) fn unguarded(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
+    let [first, second] = accesses;
+    let (bare, lock) = match (&first.locks[..], &second.locks[..]) {
+        ([], [held, ..]) => (first, held),
+        ([held, ..], []) => (second, held),
+        _ => return differ(accesses).then(|| remedy(accesses)),
+    };
+    let harmless = match bare.op {
+        Op::Ld => {
+            "; if an old value does no harm there, make both accesses atomic instead (`cuda::atomic_ref` of device scope)"
+        }
+        _ => "",
+    };
+    let place = advice::place(bare, sources);
+    (!lock.shared).then(|| {
+        format!(
+            "hold the lock taken at {} around the {place} too{harmless}",
+            lock.taken
+        )
+    })
 }
 
 /// What would order both sides in every run.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::causes::Cause;
 use crate::log::{self, Level, Outside, Point};
-use crate::model::{Access, FrameAt};
+use crate::model::{Access, FrameAt, Semantics};
 use crate::side;
 use crate::source::Sources;
 use crate::statement::{self, Kind};
@@ -66,10 +66,15 @@ pub(crate) enum Remedy {
         /// No fence is behind it.
         after: bool,
     },
-    /// Of different blocks, and one is atomic.
-    OtherBlocksAtomic,
-    /// Of one block, and one is atomic; nothing says whether the other needs an order.
-    AtomicOr(Box<Remedy>),
+    /// One is atomic, or volatile; nothing says whether the other needs an order.
+    AtomicOr {
+        /// The scope of an atomic that has both threads, such as `device`.
+        scope: &'static str,
+        /// It is volatile.
+        volatile: bool,
+        /// What orders them.
+        order: Box<Remedy>,
+    },
 }
 
 impl Remedy {
@@ -123,11 +128,14 @@ impl Remedy {
                 };
                 format!("put `__threadfence()` {places}: an atomic alone does not hand over what was written before it")
             }
-            Remedy::AtomicOr(order) => format!(
-                "only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of block scope); if it must come before or after all of them, {}",
+            Remedy::AtomicOr { scope, volatile: true, order } => format!(
+                "only one of the accesses is volatile: if the two may come in either order, make both atomic (`cuda::atomic_ref` of {scope} scope); if one must come first, {}",
                 order.text()
             ),
-            Remedy::OtherBlocksAtomic => "only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of device scope); if it must come before or after all of them, do it in another launch".to_owned(),
+            Remedy::AtomicOr { scope, volatile: false, order } => format!(
+                "only one of the accesses is atomic: if the other may come before, between or after the updates, make it atomic too (`cuda::atomic_ref` of {scope} scope); if it must come before or after all of them, {}",
+                order.text()
+            ),
         }
     }
 }
@@ -142,7 +150,19 @@ impl Remedy {
             places: lines.iter().map(u32::to_string).collect(),
         };
         let cause = match self {
-            Remedy::AtomicOr(order) => return order.cause(race, accesses),
+            // What is made atomic no longer races with itself either.
+            Remedy::AtomicOr { order, .. } => {
+                let plain = accesses.iter().find(|access| !is_atomic(access))?;
+                let of_plain = || Cause {
+                    what: format!("plain access in {module}"),
+                    places: [site(plain), "atomic".to_owned()].into(),
+                };
+                return order.cause(race, accesses).or_else(|| Some(of_plain()));
+            }
+            Remedy::OneWriter => Cause {
+                what: format!("plain access in {module}"),
+                places: [site(&accesses[1])].into(),
+            },
             Remedy::Atomic(_) => of("atomic", repair?.update.as_ref()?.lines.clone()),
             // By the source: code that the compiler has copied is several places of the module.
             Remedy::Barrier { call, places } => Cause {
@@ -178,6 +198,23 @@ impl Remedy {
     }
 }
 
+/// Which access it is, by its place in the source.
+fn site(access: &Access) -> String {
+    match access.shown() {
+        Some(frame) => format!("{}:{}:{}", frame.file, frame.line, frame.column),
+        None => access.ptx.line.to_string(),
+    }
+}
+
+/// An atomic, or a load or a store by `cuda::atomic_ref`.
+fn is_atomic(access: &Access) -> bool {
+    let says = matches!(
+        access.sem,
+        Semantics::Relaxed | Semantics::Acquire | Semantics::Release | Semantics::AcqRel
+    );
+    access.atomic || says
+}
+
 /// Places in a sentence.
 pub(crate) fn listed(places: &[String]) -> String {
     let more = places.len().saturating_sub(PLACES);
@@ -190,16 +227,23 @@ pub(crate) fn listed(places: &[String]) -> String {
 
 /// The form for a race of accesses that are not both strong.
 pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Remedy {
-    let atomic = accesses.iter().any(|access| access.atomic);
+    let volatile = accesses
+        .iter()
+        .filter(|access| access.sem == Semantics::Volatile);
+    let volatile = volatile.count();
+    let [one, other] = accesses.each_ref().map(is_atomic);
+    let is_mixed = one != other;
     let known = race.repair.as_ref();
-    let commuting = known.and_then(|repair| repair.update.as_ref());
+    // Where one side is atomic already, the other has to be.
+    let commuting = known.filter(|_| !is_mixed);
+    let commuting = commuting.and_then(|repair| repair.update.as_ref());
     // Of accesses in different functions the source text is all there is.
     if (known.is_none() || commuting.is_some())
         && let Some(advice) = update::advice(commuting, accesses, sources)
     {
         return Remedy::Atomic(advice);
     }
-    if race.site == race.previous_site && !atomic {
+    if race.site == race.previous_site && !one {
         return Remedy::OneWriter;
     }
     let points = known.map_or(&[][..], |repair| &repair.points);
@@ -231,7 +275,11 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         }
     }
     match (race.level, known) {
-        (Level::Grid, _) if atomic => Remedy::OtherBlocksAtomic,
+        (Level::Grid, _) if is_mixed || volatile == 1 => Remedy::AtomicOr {
+            scope: "device",
+            volatile: !is_mixed,
+            order: Box::new(Remedy::OtherBlocks(places)),
+        },
         (
             Level::Grid,
             Some(log::Repair {
@@ -250,14 +298,17 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
                 Some(repair) if race.level == Level::Cta => around(repair, accesses, sources),
                 _ => Remedy::Between(call),
             };
-            let updates = accesses.iter().filter(|access| access.atomic).count();
             // Where one barrier of the block is enough, the code has a before and an after.
             let has_place = match &order {
                 Remedy::Barrier { call, places } => *call == "__syncthreads()" && places.len() == 1,
                 _ => false,
             };
-            match updates == 1 && !has_place {
-                true => Remedy::AtomicOr(Box::new(order)),
+            match is_mixed && !has_place {
+                true => Remedy::AtomicOr {
+                    scope: "block",
+                    volatile: false,
+                    order: Box::new(order),
+                },
                 false => order,
             }
         }

@@ -65,6 +65,12 @@ pub(crate) fn advice(
             "make {update} one atomic operation, by a loop with `atomicCAS`: no other atomic does what it does"
         ));
     }
+    if name == "atomicExch" {
+        return Some(format!(
+            "make the read of the old value and {} one atomic operation, `atomicExch`, which returns the old value",
+            update.replacen("update", "write", 1)
+        ));
+    }
     let float = is_float(store);
     if store.width < 4 && store.width > 0 {
         return Some(format!(

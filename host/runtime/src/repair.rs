@@ -169,7 +169,7 @@ fn together(
             with: common.with.iter().map(|&at| flow.place(at)).collect(),
         })
     };
-    let (waits, spins) = (ptx::waits(module, function), ptx::spins(module, function));
+    let (polls, spins) = (ptx::polls(module, function), ptx::spins(module, function));
     let repairs = pairs.iter().zip(places).map(|((pair, sites), places)| {
         let around = sites.map(|at| flow.around(at));
         let of_block = pair.order() == Order::Block;
@@ -206,7 +206,7 @@ fn together(
             polled: ways.iter().any(|[read, write]| {
                 flow.store(*write).is_some_and(|op| {
                     let spins = spins.contains(read) && !has_barrier;
-                    spins || waits.contains(read) && !op.is_strong()
+                    spins || polls.contains(read) && !op.is_strong()
                 })
             }),
             unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),

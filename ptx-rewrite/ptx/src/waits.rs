@@ -24,9 +24,25 @@ pub fn waits(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize
     }
 }
 
+/// Those of them that look at one address again and again: the loop ends when another thread writes there.
+pub fn polls(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize> {
+    staying(module, function, reads, |_| true)
+}
+
 /// The statements of a body that are weak loads and decide the exit of a loop around them that does nothing but read: it
 /// can end only if another thread writes there.
 pub fn spins(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize> {
+    staying(module, function, reads_weakly, only_reads)
+}
+
+/// Those of the instructions that `is_one` names which decide the exit of a loop around them, and whose address does not
+/// change there. The loop has no other instructions than those that `may_have` names.
+fn staying(
+    module: &Module,
+    function: &crate::ast::Function,
+    is_one: fn(&Instruction) -> bool,
+    may_have: fn(&Instruction) -> bool,
+) -> BTreeSet<usize> {
     let (Some(body), Some(cfg)) = (function.body.as_ref(), Cfg::of(module, function)) else {
         return BTreeSet::new();
     };
@@ -41,12 +57,12 @@ pub fn spins(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize
     };
     let fits = |inside: &HashSet<BlockId>, loads: &mut Vec<usize>| {
         let mut here = body.instructions();
-        match here.all(|(at, of)| !inside.contains(&cfg.block_of(at)) || only_reads(of)) {
+        match here.all(|(at, of)| !inside.contains(&cfg.block_of(at)) || may_have(of)) {
             true => loads.retain(|&at| stays(inside, at)),
             false => loads.clear(),
         }
     };
-    among(body, &cfg, &flow, reads_weakly, fits)
+    among(body, &cfg, &flow, is_one, fits)
 }
 
 /// The same, of a body.

@@ -41,6 +41,7 @@ impl Divergence {
                 let varies = is_source(module, instruction, among)
                     || regions.iter().any(|(_, blocks)| blocks[block])
                     || reads(&scopes, at, instruction, &varying)
+                        && !(among != Among::Blocks && is_agreed(instruction))
                         && !is_of_whole_warps(&scopes, at, instruction, &threads);
                 if varies {
                     isa::register_writes(instruction, |name| {
@@ -106,6 +107,13 @@ fn is_source(module: &Module, instruction: &Instruction, among: Among) -> bool {
     let threads = ["%tid", "%laneid", "%lanemask", "%warpid", "%clock"];
     let mut all = threads.iter().chain(among_blocks);
     own || all.any(|name| text.contains(name))
+}
+
+/// Whether a barrier of the block gives all its threads one value (`__syncthreads_or()`).
+fn is_agreed(instruction: &Instruction) -> bool {
+    matches!(instruction.opcode.as_str(), "bar" | "barrier")
+        && instruction.has("red")
+        && isa::sync::is_full_cta_barrier(instruction)
 }
 
 /// Registers that hold `%tid.x` and nothing else.

@@ -22,6 +22,8 @@ const DEPENDENCES: usize = 256;
 
 /// The atomic of which any update can be made.
 const ANY: &str = "atomicCAS";
+/// The atomic that reads a value and writes another one.
+const EXCHANGE: &str = "atomicExch";
 
 /// Updates by one operation that commutes, or one update by whatever operations.
 pub(super) struct Common {
@@ -51,10 +53,11 @@ pub(super) fn common(
     let part = |site| updates.part(site).or_else(|| updates.beside(site));
     let [one, other] = sites.map(part);
     let (Some((store, name)), Some((also, same))) = (one, other) else {
-        let stores = vec![updates.any(sites)?];
+        let any = updates.any(sites).map(|store| (store, ANY));
+        let (store, call) = any.or_else(|| updates.exchange(sites))?;
         return Some(Common {
-            call: ANY,
-            stores,
+            call,
+            stores: vec![store],
             with: Vec::new(),
         });
     };
@@ -79,6 +82,16 @@ enum Is<'a> {
     Constant(&'a Operand),
     Loaded(Sum),
     Computed(usize),
+}
+
+/// What a value is computed from, by operations that one atomic does.
+#[derive(Clone, Default)]
+struct Terms<'a> {
+    /// The load of what was there.
+    load: Option<usize>,
+    /// The other operands, each with the operation that it is one of.
+    others: Vec<(usize, &'a Operand)>,
+    seen: BTreeSet<usize>,
 }
 
 struct Updates<'a> {
@@ -144,30 +157,104 @@ impl<'a> Updates<'a> {
         };
         let (at, operation) = self.writer(store, value)?;
         let name = commutes(operation)?;
-        let inputs = match operation.opcode.as_str() {
-            // A product is added to the third operand.
-            "fma" | "mad" => &operation.operands[3..],
-            // What is subtracted from.
-            "sub" => &operation.operands[1..2],
-            _ => &operation.operands[1..],
-        };
-        let (load, input) = inputs
-            .iter()
-            .find_map(|input| Some((self.loaded(at, input, store)?, input)))?;
+        let mut terms = Terms::default();
+        if !self.combines(at, operation, store, &mut terms) {
+            return None;
+        }
+        let load = terms.load?;
         // Where only the load is executed there is no update, and where only the store is, it adds to something else.
         let guard = |at| self.instruction(at).map(|of| &of.guard);
         if guard(load) != Some(&None) && guard(load) != guard(store) {
             return None;
         }
         // As in `x + x`, which is no sum of what was there and something else.
-        let others = operation.operands[1..].iter();
-        let mut others = others.filter(|other| !std::ptr::eq(*other, input));
-        let apart = !others.any(|other| self.depends(at, other, load));
+        let mut others = terms.others.iter();
+        let apart = !others.any(|&(at, other)| self.depends(at, other, load));
         match self.decides(load, store) {
             // As in `if (*count < most) *count += 1`.
             true => Some((load, ANY)),
             false => apart.then_some((load, name)),
         }
+    }
+
+    /// Whether an operation combines one load from the address of a store with other terms, also by several operations
+    /// of one kind: nvcc makes `(i + *p) + 1` of `*p += i + 1`, and keeps what a loop adds up in a register.
+    fn combines(
+        &self,
+        at: usize,
+        operation: &'a Instruction,
+        store: usize,
+        terms: &mut Terms<'a>,
+    ) -> bool {
+        let inputs = match operation.opcode.as_str() {
+            // A product is added to the third operand.
+            "fma" | "mad" => 3..4,
+            // What is subtracted from.
+            "sub" => 1..2,
+            _ => 1..operation.operands.len(),
+        };
+        for input in inputs {
+            let mut found = terms.clone();
+            if !self.leads_back(at, operation, input, store, &mut found) {
+                continue;
+            }
+            let others = operation.operands.iter().enumerate().skip(1);
+            let others = others.filter(|(number, _)| *number != input);
+            found.others.extend(others.map(|(_, other)| (at, other)));
+            *terms = found;
+            return true;
+        }
+        false
+    }
+
+    /// Whether an operand of an operation is the load, or what the same kind of operation has made of it.
+    fn leads_back(
+        &self,
+        at: usize,
+        operation: &'a Instruction,
+        input: usize,
+        store: usize,
+        terms: &mut Terms<'a>,
+    ) -> bool {
+        let operand = operation.operands.get(input);
+        let writers = operand.and_then(|operand| self.writers(at, operand));
+        writers.is_some_and(|writers| {
+            writers.into_iter().all(|(write, found)| {
+                if !terms.seen.insert(write) {
+                    return true;
+                }
+                if found.opcode == "ld" {
+                    return self.alike([store, write])
+                        && terms.load.replace(write).is_none_or(|load| load == write);
+                }
+                commutes(found).is_some_and(|name| Some(name) == commutes(operation))
+                    && terms.seen.len() < DEPENDENCES
+                    && self.combines(write, found, store, terms)
+            })
+        })
+    }
+
+    /// The store of a value that is not read from memory, to a word that the same code has loaded before, if the loaded
+    /// value is stored elsewhere: load and store exchange what is there.
+    fn exchange(&self, sites: [usize; 2]) -> Option<(usize, &'static str)> {
+        let of_opcode = |opcode| {
+            let all = self.body.instructions();
+            all.filter(move |(_, of)| of.opcode == opcode && !of.has("param"))
+        };
+        let stored = |at: usize| self.instruction(at)?.operands.get(1);
+        let (store, _) = of_opcode("st").find(|(at, _)| sites.contains(at))?;
+        let (load, _) = of_opcode("ld").find(|&(at, _)| {
+            let together = self.cfg.block_of(at) == self.cfg.block_of(store);
+            at < store && together && self.alike([store, at])
+        })?;
+        let value = stored(store)?;
+        let others = of_opcode("st").filter(|&(at, _)| at != store);
+        let mut kept = others.filter_map(|(at, _)| Some((at, stored(at)?)));
+        let exchanges = sites.iter().all(|site| [load, store].contains(site))
+            && !of_opcode("ld").any(|(at, _)| self.depends(store, value, at))
+            && !self.decides(load, store)
+            && kept.any(|(at, value)| self.depends(at, value, load));
+        exchanges.then_some((store, EXCHANGE))
     }
 
     /// Whether a load decides if a store is executed: by the guard of the store, or by a branch between the two.
@@ -187,14 +274,21 @@ impl<'a> Updates<'a> {
     /// The store of an update that both sites belong to, whatever it computes: what was there decides the value, or whether
     /// there is a store.
     fn any(&self, sites: [usize; 2]) -> Option<usize> {
-        let is = |site: usize, opcode| self.instruction(site).is_some_and(|of| of.opcode == opcode);
-        let store = sites.into_iter().find(|&site| is(site, "st"))?;
-        let [_, value] = &self.instruction(store)?.operands[..] else {
+        let of_opcode = |opcode| {
+            let all = self.body.instructions();
+            all.filter(move |(_, of)| of.opcode == opcode)
+        };
+        let (store, of) = of_opcode("st").find(|(at, _)| sites.contains(at))?;
+        let [_, value] = &of.operands[..] else {
             return None;
         };
-        let load = sites.into_iter().find(|&site| is(site, "ld"))?;
-        let depends = self.depends(store, value, load) || self.decides(load, store);
-        (self.alike([store, load]) && depends).then_some(store)
+        let mut loads = of_opcode("ld").filter(|&(at, _)| self.alike([store, at]));
+        loads
+            .any(|(load, _)| {
+                sites.iter().all(|site| [load, store].contains(site))
+                    && (self.depends(store, value, load) || self.decides(load, store))
+            })
+            .then_some(store)
     }
 
     /// Whether the value of an operand depends on a load; also when that cannot be found out.
@@ -352,6 +446,37 @@ impl<'a> Updates<'a> {
             "ld" => Some(Is::Loaded(self.address(at)?)),
             _ => Some(Is::Computed(at)),
         }
+    }
+
+    /// The instructions that may compute an operand, behind copies and conversions; none where that is not known.
+    fn writers(&self, at: usize, operand: &'a Operand) -> Option<Vec<(usize, &'a Instruction)>> {
+        let mut open = vec![(at, operand)];
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        while let Some((at, operand)) = open.pop() {
+            let Operand::Name { name, .. } = element(operand) else {
+                return None;
+            };
+            let (writes, undefined) =
+                self.flow
+                    .reaching(self.cfg, self.flow.register(at, name)?, at);
+            let writes = match writes[..] {
+                [default, load] | [load, default] if self.is_default(default, load) => vec![load],
+                _ => writes,
+            };
+            if undefined || writes.is_empty() {
+                return None;
+            }
+            for write in writes.into_iter().filter(|&write| seen.insert(write)) {
+                let of = self.instruction(write)?;
+                match of.opcode.as_str() {
+                    "ld" => found.push((write, of)),
+                    _ if of.guard.is_some() => return None,
+                    "mov" | "cvt" => open.push((write, of.operands.get(1)?)),
+                    _ => found.push((write, of)),
+                }
+            }
+        }
+        Some(found)
     }
 
     /// The instruction that computes an operand, behind copies and conversions.
