@@ -18,9 +18,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ptx::ast::{Function, Module};
+use ptx::cfg::Cfg;
+use ptx::dataflow::Dataflow;
 
 use self::flow::{Flow, Order};
 use self::places::Chosen;
+use self::update::Updates;
 use crate::log::{self, Around, Level, Repair, Space, Update};
 
 /// Larger functions are not looked at.
@@ -152,15 +155,18 @@ fn together(
     let of_line = |of: &&Function| module.line_column(of.span.start).0 == line;
     let found = functions.find(of_line).and_then(|function| {
         let body = function.body.as_ref()?;
-        Some((function, Flow::new(module, function, body)?))
+        let cfg = Cfg::of(module, function)?;
+        Some((function, body, cfg, Flow::new(module, function, body)?))
     });
-    let Some((function, flow)) = found else {
+    let Some((function, body, cfg, flow)) = found else {
         return Vec::new();
     };
+    let dataflow = Dataflow::new(body);
+    let updates = Updates::new(body, &cfg, &dataflow);
     let places = chosen.order(&flow, pairs);
     let update = |sites| {
         let racing = |at: usize| racing.contains(&flow.line(at));
-        let common = update::common(module, function, sites, racing)?;
+        let common = updates.common(sites, racing)?;
         let stores = common.stores.iter();
         Some(Update {
             call: common.call.to_owned(),
@@ -194,7 +200,11 @@ fn together(
                 .then(|| {
                     ways.into_iter().find_map(|way| {
                         let open = flow.reaches(way, &[], Order::Block);
-                        open.then(|| flow.passed(way)).flatten()
+                        // A branch that the race itself decides goes another way once that is repaired.
+                        let decided =
+                            |branch| sites.iter().any(|&at| updates.decides_branch(at, branch));
+                        open.then(|| flow.passed(way, |branch| !decided(branch)))
+                            .flatten()
                     })
                 })
                 .flatten(),

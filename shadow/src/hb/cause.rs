@@ -36,6 +36,8 @@ pub(crate) struct StrongStore {
     /// Of the other lanes of the warp, and of the other threads.
     warp: Time,
     cta: Time,
+    /// The writer's own time at the release that goes with the store; 0 if there is none.
+    released: Time,
     /// The number of earlier strong stores to the place.
     number: u32,
 }
@@ -116,9 +118,12 @@ impl Engine {
     /// A thread has made a strong store, or has written what a loop waits for by an atomic.
     pub(crate) fn stored(&mut self, me: Thread, key: u64, order: Order) {
         let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
-        let Some(times) = clocks.map(|clocks| &clocks.view(me.lane).times) else {
+        let Some(view) = clocks.map(|clocks| clocks.view(me.lane)) else {
             return;
         };
+        let times = &view.times;
+        let releases = matches!(order, Order::Release(_) | Order::AcqRel(_));
+        let fences = view.fences.iter().map(|fence| fence.times.own);
         let before = self.strong_stores.get(&key);
         let number = before.map_or(0, |store| store.number.saturating_add(1));
         let time = times.own;
@@ -126,13 +131,17 @@ impl Engine {
             writer: Epoch { thread: me, time },
             warp: times.warp,
             cta: times.cta,
+            released: match releases {
+                true => time,
+                false => fences.max().unwrap_or(0),
+            },
             number,
         };
         if self.own_stores.len() < STRONG_STORES || self.own_stores.contains_key(&(me, key)) {
             let own = OwnStore {
                 time,
                 number,
-                releases: matches!(order, Order::Release(_) | Order::AcqRel(_)),
+                releases,
             };
             self.own_stores.insert((me, key), own);
         }
@@ -250,10 +259,12 @@ impl Engine {
                     });
                 }
                 let early = race.time > heard.writer.time;
-                // The reader has acquired a release by the flag, or by the fence right before it.
-                let Epoch { thread, time } = heard.writer;
-                let knows = view(reader.warp, reader.lane).times.get(reader, thread);
-                let whole = knows > 0 && knows + 1 >= time;
+                // The reader has acquired the release that goes with the flag, or has observed it and may still do so.
+                let view = view(reader.warp, reader.lane);
+                let mut pending = view.pending.iter();
+                let knows = view.times.get(reader, heard.writer.thread) >= store.released;
+                let whole =
+                    store.released > 0 && (knows || pending.any(|seen| seen.address == heard.key));
                 (whole && !(before && early) && (before || after)).then(|| Nearest {
                     cause: Cause::NoBarrier { before, after },
                     place: Some(Place::of(heard.key)),

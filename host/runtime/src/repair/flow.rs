@@ -121,8 +121,13 @@ impl<'a> Flow<'a> {
         Some(self.source_of_end(branch))
     }
 
-    /// A barrier of the block on one path between two statements, and the branch that skips it on another path.
-    pub(super) fn passed(&self, [from, to]: [usize; 2]) -> Option<Passed> {
+    /// A barrier of the block on one path between two statements, and the branch that skips it on another path, of those
+    /// branches that `may_skip` names.
+    pub(super) fn passed(
+        &self,
+        [from, to]: [usize; 2],
+        may_skip: impl Fn(usize) -> bool,
+    ) -> Option<Passed> {
         let free = Order::Launch;
         let barriers = self.body.instructions();
         let barriers = barriers.filter(|(_, of)| of.guard.is_none() && is_full_cta_barrier(of));
@@ -131,7 +136,8 @@ impl<'a> Flow<'a> {
                 && self.reaches([barrier, to], &[from], free);
             let mut branches = self.branches_around(barrier).filter(|_| between);
             let branch = branches.find(|&branch| {
-                self.reaches([from, branch], &[to], free)
+                may_skip(branch)
+                    && self.reaches([from, branch], &[to], free)
                     && self.reaches([branch, to], &[from], Order::Block)
             })?;
             Some(Passed {

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use ptx::ast::{Body, Function, Guard, Instruction, Module, Operand, Statement};
+use ptx::ast::{Body, Guard, Instruction, Operand, Statement};
 use ptx::cfg::{BlockId, Cfg};
 use ptx::dataflow::Dataflow;
 use ptx::isa;
@@ -35,47 +35,6 @@ pub(super) struct Common {
     pub(super) with: Vec<usize>,
 }
 
-/// The updates that both accesses belong to; `racing` says whether a statement has races.
-pub(super) fn common(
-    module: &Module,
-    function: &Function,
-    sites: [usize; 2],
-    racing: impl Fn(usize) -> bool,
-) -> Option<Common> {
-    let body = function.body.as_ref()?;
-    let (flow, cfg) = (Dataflow::new(body), Cfg::of(module, function)?);
-    let updates = Updates {
-        body,
-        flow: &flow,
-        cfg: &cfg,
-        values: RefCell::new(Values::new(body, &cfg, &flow)),
-    };
-    let part = |site| updates.part(site).or_else(|| updates.beside(site));
-    let [one, other] = sites.map(part);
-    let (Some((store, name)), Some((also, same))) = (one, other) else {
-        let any = updates.any(sites).map(|store| (store, ANY));
-        let (store, call) = any.or_else(|| updates.exchange(sites))?;
-        return Some(Common {
-            call,
-            stores: vec![store],
-            with: Vec::new(),
-        });
-    };
-    let mut stores = vec![store, also];
-    stores.dedup();
-    let with = stores.iter().flat_map(|&store| updates.with(store));
-    let with: Vec<usize> = with.filter(|&at| racing(at)).collect();
-    // What stands beside an update is none itself.
-    let complete = sites
-        .iter()
-        .all(|&site| updates.part(site).is_some() || with.contains(&site));
-    (name == same && complete).then_some(Common {
-        call: name,
-        stores,
-        with,
-    })
-}
-
 /// What a value is.
 #[derive(PartialEq)]
 enum Is<'a> {
@@ -94,7 +53,8 @@ struct Terms<'a> {
     seen: BTreeSet<usize>,
 }
 
-struct Updates<'a> {
+/// The updates of a function.
+pub(super) struct Updates<'a> {
     body: &'a Body,
     flow: &'a Dataflow<'a>,
     cfg: &'a Cfg,
@@ -102,6 +62,55 @@ struct Updates<'a> {
 }
 
 impl<'a> Updates<'a> {
+    pub(super) fn new(body: &'a Body, cfg: &'a Cfg, flow: &'a Dataflow<'a>) -> Self {
+        let values = RefCell::new(Values::new(body, cfg, flow));
+        Self {
+            body,
+            flow,
+            cfg,
+            values,
+        }
+    }
+
+    /// The updates that both accesses belong to; `racing` says whether a statement has races.
+    pub(super) fn common(
+        &self,
+        sites: [usize; 2],
+        racing: impl Fn(usize) -> bool,
+    ) -> Option<Common> {
+        let part = |site| self.part(site).or_else(|| self.beside(site));
+        let [one, other] = sites.map(part);
+        let (Some((store, name)), Some((also, same))) = (one, other) else {
+            let any = self.any(sites).map(|store| (store, ANY));
+            let (store, call) = any.or_else(|| self.exchange(sites))?;
+            return Some(Common {
+                call,
+                stores: vec![store],
+                with: Vec::new(),
+            });
+        };
+        let mut stores = vec![store, also];
+        stores.dedup();
+        let with = stores.iter().flat_map(|&store| self.with(store));
+        let with: Vec<usize> = with.filter(|&at| racing(at)).collect();
+        // What stands beside an update is none itself.
+        let complete = sites
+            .iter()
+            .all(|&site| self.part(site).is_some() || with.contains(&site));
+        (name == same && complete).then_some(Common {
+            call: name,
+            stores,
+            with,
+        })
+    }
+
+    /// Whether a load decides which way a branch goes.
+    pub(super) fn decides_branch(&self, load: usize, branch: usize) -> bool {
+        let guard = self.instruction(branch).and_then(|of| of.guard.as_ref());
+        let is_load = self.instruction(load).is_some_and(|of| of.opcode == "ld");
+        is_load && guard.is_some_and(|of| self.register_depends(branch, &of.predicate, load))
+    }
+
     /// The store and the operation of the update that a load or store belongs to.
     fn part(&self, site: usize) -> Option<(usize, &'static str)> {
         match self.instruction(site)?.opcode.as_str() {
