@@ -261,10 +261,9 @@ impl Engine {
                 let early = race.time > heard.writer.time;
                 // The reader has acquired the release that goes with the flag, or has observed it and may still do so.
                 let view = view(reader.warp, reader.lane);
-                let mut pending = view.pending.iter();
                 let knows = view.times.get(reader, heard.writer.thread) >= store.released;
-                let whole =
-                    store.released > 0 && (knows || pending.any(|seen| seen.address == heard.key));
+                let may_know = || view.pending.iter().any(|seen| seen.address == heard.key);
+                let whole = store.released > 0 && (knows || before && may_know());
                 (whole && !(before && early) && (before || after)).then(|| Nearest {
                     cause: Cause::NoBarrier { before, after },
                     place: Some(Place::of(heard.key)),
