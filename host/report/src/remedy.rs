@@ -152,7 +152,8 @@ impl Remedy {
         let cause = match self {
             // What is made atomic no longer races with itself either.
             Remedy::AtomicOr { order, .. } => {
-                let plain = accesses.iter().find(|access| !is_atomic(access))?;
+                let is_plain = |access: &&Access| !access.atomic && access.sem == Semantics::Weak;
+                let plain = accesses.iter().find(is_plain)?;
                 let of_plain = || Cause {
                     what: format!("plain access in {module}"),
                     places: [site(plain), "atomic".to_owned()].into(),
@@ -274,19 +275,16 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             };
         }
     }
+    let counted = known.and_then(|repair| repair.counted.as_ref());
+    // A fence hands over what the thread that has counted last reads, whatever it reads it with.
+    let is_counted = counted.is_some() && !accesses.iter().any(|access| access.atomic);
     match (race.level, known) {
-        (Level::Grid, _) if is_mixed || volatile == 1 => Remedy::AtomicOr {
+        (Level::Grid, _) if !is_counted && (is_mixed || volatile == 1) => Remedy::AtomicOr {
             scope: "device",
             volatile: !is_mixed,
             order: Box::new(Remedy::OtherBlocks(places)),
         },
-        (
-            Level::Grid,
-            Some(log::Repair {
-                counted: Some(counted),
-                ..
-            }),
-        ) => Remedy::Counted {
+        (Level::Grid, _) if let Some(counted) = counted => Remedy::Counted {
             at: instruction(&counted.frames, counted.line, sources),
             before: counted.before,
             after: counted.after,

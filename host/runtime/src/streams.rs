@@ -271,8 +271,9 @@ impl Piece {
     /// Whether what nothing orders with an earlier piece is not ordered with this one either.
     fn stands_for(&self, earlier: &Piece) -> bool {
         let (now, before) = (&self.at.turn, &earlier.at.turn);
-        // A launch that begins before the one ahead of it has ended follows what is ahead of that one. So one behind this
-        // piece follows the earlier one; one directly behind the earlier one may be in another lane.
+        // A launch that begins before the one ahead of it has ended follows what is ahead of that one, unless that one has
+        // passed on what it has not waited for: then it follows neither. One directly behind the earlier one may be in
+        // another lane.
         now.follows(before) && (now.lane() == before.lane() || !earlier.lets_others_begin())
     }
 
