@@ -252,15 +252,15 @@ impl<'a> Updates<'a> {
         };
         let stored = |at: usize| self.instruction(at)?.operands.get(1);
         let (store, _) = of_opcode("st").find(|(at, _)| sites.contains(at))?;
+        let of_both = |load: usize| sites.iter().all(|site| [load, store].contains(site));
         let (load, _) = of_opcode("ld").find(|&(at, _)| {
             let together = self.cfg.block_of(at) == self.cfg.block_of(store);
-            at < store && together && self.alike([store, at])
+            at < store && together && of_both(at) && self.alike([store, at])
         })?;
         let value = stored(store)?;
         let others = of_opcode("st").filter(|&(at, _)| at != store);
         let mut kept = others.filter_map(|(at, _)| Some((at, stored(at)?)));
-        let exchanges = sites.iter().all(|site| [load, store].contains(site))
-            && !of_opcode("ld").any(|(at, _)| self.depends(store, value, at))
+        let exchanges = !of_opcode("ld").any(|(at, _)| self.depends(store, value, at))
             && !self.decides(load, store)
             && kept.any(|(at, value)| self.depends(at, value, load));
         exchanges.then_some((store, EXCHANGE))
@@ -291,12 +291,10 @@ impl<'a> Updates<'a> {
         let [_, value] = &of.operands[..] else {
             return None;
         };
-        let mut loads = of_opcode("ld").filter(|&(at, _)| self.alike([store, at]));
+        let of_both = |load: usize| sites.iter().all(|site| [load, store].contains(site));
+        let mut loads = of_opcode("ld").filter(|&(at, _)| of_both(at) && self.alike([store, at]));
         loads
-            .any(|(load, _)| {
-                sites.iter().all(|site| [load, store].contains(site))
-                    && (self.depends(store, value, load) || self.decides(load, store))
-            })
+            .any(|(load, _)| self.depends(store, value, load) || self.decides(load, store))
             .then_some(store)
     }
 
