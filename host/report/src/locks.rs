@@ -193,14 +193,21 @@ pub(crate) fn differ([first, second]: &[Access; 2]) -> bool {
     !none && !first.locks.iter().any(common)
 }
 
+/// Which of two accesses is made without a lock, and a lock that the other thread holds.
+fn one_sided([first, second]: &[Access; 2]) -> Option<(usize, &HeldLock)> {
+    match (&first.locks[..], &second.locks[..]) {
+        ([], [held, ..]) => Some((0, held)),
+        ([held, ..], []) => Some((1, held)),
+        _ => None,
+    }
+}
+
 /// What would order two accesses of which one is made under a lock, or both under different ones.
 pub(crate) fn unguarded(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
-    let [first, second] = accesses;
-    let (bare, lock) = match (&first.locks[..], &second.locks[..]) {
-        ([], [held, ..]) => (first, held),
-        ([held, ..], []) => (second, held),
-        _ => return differ(accesses).then(|| remedy(accesses)),
+    let Some((bare, lock)) = one_sided(accesses) else {
+        return differ(accesses).then(|| remedy(accesses));
     };
+    let bare = &accesses[bare];
     let harmless = match bare.op {
         Op::Ld => {
             "; if an old value does no harm there, make both accesses atomic instead (`cuda::atomic_ref` of device scope)"
@@ -224,14 +231,10 @@ pub(crate) fn remedy(accesses: &[Access; 2]) -> String {
             held.taken
         );
     }
-    let [first, second] = accesses;
-    let (bare, guarded) = match (&first.locks[..], &second.locks[..]) {
-        ([], [held, ..]) => ("first", held),
-        ([held, ..], []) => ("second", held),
-        _ => {
-            return "hold the same lock around both accesses".to_owned();
-        }
+    let Some((bare, guarded)) = one_sided(accesses) else {
+        return "hold the same lock around both accesses".to_owned();
     };
+    let bare = ["first", "second"][bare];
     format!(
         "hold the lock taken at {} around the {bare} access too, or order the two accesses by a barrier or a flag",
         guarded.taken

@@ -32,7 +32,7 @@ pub(crate) struct FootprintRecorder {
     /// have told them of it.
     waited: HashMap<u64, Waited>,
     /// The CTAs that have let the launch behind begin by a thread that does not come after the one ahead.
-    passes_on: HashSet<u64>,
+    passing_on: HashSet<u64>,
     /// Memory that is nobody's when the launch ends.
     released: BTreeSet<(u64, u64)>,
 }
@@ -48,7 +48,7 @@ impl FootprintRecorder {
     }
 
     pub(crate) fn finish(mut self) -> Followed {
-        self.touched.passing_on = self.passes_on.len() as u64;
+        self.touched.passing_on = self.passing_on.len() as u64;
         let Followed { all, early, .. } = &mut self.touched;
         for &(address, bytes) in &self.released {
             all.forget(address, bytes);
@@ -89,7 +89,7 @@ impl FootprintRecorder {
         }
         self.touched.lets_others_begin = true;
         if self.early && who.lanes & !self.after(who) != 0 {
-            self.passes_on.insert(who.cta);
+            self.passing_on.insert(who.cta);
         }
     }
 

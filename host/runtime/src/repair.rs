@@ -18,7 +18,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ptx::ast::{Function, Module};
-use ptx::cfg::Cfg;
 use ptx::dataflow::Dataflow;
 
 use self::flow::{Flow, Order};
@@ -155,14 +154,13 @@ fn together(
     let of_line = |of: &&Function| module.line_column(of.span.start).0 == line;
     let found = functions.find(of_line).and_then(|function| {
         let body = function.body.as_ref()?;
-        let cfg = Cfg::of(module, function)?;
-        Some((function, body, cfg, Flow::new(module, function, body)?))
+        Some((function, Flow::new(module, function, body)?))
     });
-    let Some((function, body, cfg, flow)) = found else {
+    let Some((function, flow)) = found else {
         return Vec::new();
     };
-    let dataflow = Dataflow::new(body);
-    let updates = Updates::new(body, &cfg, &dataflow);
+    let dataflow = Dataflow::new(flow.body);
+    let updates = Updates::new(flow.body, &flow.cfg, &dataflow);
     let places = chosen.order(&flow, pairs);
     let update = |sites| {
         let racing = |at: usize| racing.contains(&flow.line(at));

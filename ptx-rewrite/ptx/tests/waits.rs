@@ -55,6 +55,25 @@ fn atomics_and_acquire_loads_wait_and_swaps_and_weak_loads_do_not() {
 }
 
 #[test]
+fn a_swap_that_changes_nothing_waits() {
+    let text = "L: atom.cas.b32 %r0, [%a], %r1, %r1; setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;";
+    assert_eq!(waited(text), ["%r0"]);
+}
+
+#[test]
+fn a_load_polls_where_its_address_stays() {
+    let poll = |next: &str| {
+        let text = format!(
+            "L: ld.relaxed.gpu.u32 %r0, [%a]; {next} setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;"
+        );
+        (found(&text, ptx::polls), waited(&text))
+    };
+    let both = vec!["%r0".to_owned()];
+    assert_eq!(poll(""), (both.clone(), both.clone()));
+    assert_eq!(poll("add.u64 %a, %a, 4;"), (Vec::new(), both));
+}
+
+#[test]
 fn a_weak_load_spins_where_the_loop_does_nothing_else() {
     let spin = |before: &str, behind: &str| {
         let text = format!(

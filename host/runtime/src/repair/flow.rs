@@ -42,7 +42,7 @@ pub(super) enum Order {
 pub(super) struct Flow<'a> {
     module: &'a Module,
     pub(super) body: &'a Body,
-    cfg: Cfg,
+    pub(super) cfg: Cfg,
     /// Of several blocks, of blocks, and of warps.
     divergence: [Divergence; 3],
     /// Headers of loops with their blocks.

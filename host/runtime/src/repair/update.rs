@@ -82,7 +82,8 @@ impl<'a> Updates<'a> {
         let [one, other] = sites.map(part);
         let (Some((store, name)), Some((also, same))) = (one, other) else {
             let any = self.any(sites).map(|store| (store, ANY));
-            let (store, call) = any.or_else(|| self.exchange(sites))?;
+            let exchange = || self.exchange(sites).map(|store| (store, EXCHANGE));
+            let (store, call) = any.or_else(exchange)?;
             return Some(Common {
                 call,
                 stores: vec![store],
@@ -245,25 +246,20 @@ impl<'a> Updates<'a> {
 
     /// The store of a value that is not read from memory, to a word that the same code has loaded before, if the loaded
     /// value is stored elsewhere: load and store exchange what is there.
-    fn exchange(&self, sites: [usize; 2]) -> Option<(usize, &'static str)> {
-        let of_opcode = |opcode| {
-            let all = self.body.instructions();
-            all.filter(move |(_, of)| of.opcode == opcode && !of.has("param"))
+    fn exchange(&self, sites: [usize; 2]) -> Option<usize> {
+        let (store, value, loads) = self.pair(sites)?;
+        let exchanges = |&load: &usize| {
+            let together = self.cfg.block_of(load) == self.cfg.block_of(store);
+            let mut memory = self.of_opcode("ld");
+            let others = self.of_opcode("st").filter(|&(at, _)| at != store);
+            let mut kept = others.filter_map(|(at, of)| Some((at, of.operands.get(1)?)));
+            load < store
+                && together
+                && !memory.any(|(at, _)| self.depends(store, value, at))
+                && !self.decides(load, store)
+                && kept.any(|(at, value)| self.depends(at, value, load))
         };
-        let stored = |at: usize| self.instruction(at)?.operands.get(1);
-        let (store, _) = of_opcode("st").find(|(at, _)| sites.contains(at))?;
-        let of_both = |load: usize| sites.iter().all(|site| [load, store].contains(site));
-        let (load, _) = of_opcode("ld").find(|&(at, _)| {
-            let together = self.cfg.block_of(at) == self.cfg.block_of(store);
-            at < store && together && of_both(at) && self.alike([store, at])
-        })?;
-        let value = stored(store)?;
-        let others = of_opcode("st").filter(|&(at, _)| at != store);
-        let mut kept = others.filter_map(|(at, _)| Some((at, stored(at)?)));
-        let exchanges = !of_opcode("ld").any(|(at, _)| self.depends(store, value, at))
-            && !self.decides(load, store)
-            && kept.any(|(at, value)| self.depends(at, value, load));
-        exchanges.then_some((store, EXCHANGE))
+        loads.iter().any(exchanges).then_some(store)
     }
 
     /// Whether a load decides if a store is executed: by the guard of the store, or by a branch between the two.
@@ -283,19 +279,32 @@ impl<'a> Updates<'a> {
     /// The store of an update that both sites belong to, whatever it computes: what was there decides the value, or whether
     /// there is a store.
     fn any(&self, sites: [usize; 2]) -> Option<usize> {
-        let of_opcode = |opcode| {
-            let all = self.body.instructions();
-            all.filter(move |(_, of)| of.opcode == opcode)
-        };
-        let (store, of) = of_opcode("st").find(|(at, _)| sites.contains(at))?;
+        let (store, value, loads) = self.pair(sites)?;
+        let mut loads = loads.into_iter();
+        loads
+            .any(|load| self.depends(store, value, load) || self.decides(load, store))
+            .then_some(store)
+    }
+
+    /// The store among the sites, what it stores, and the loads from its address that the other site may be.
+    fn pair(&self, sites: [usize; 2]) -> Option<(usize, &'a Operand, Vec<usize>)> {
+        let (store, of) = self.of_opcode("st").find(|(at, _)| sites.contains(at))?;
         let [_, value] = &of.operands[..] else {
             return None;
         };
-        let of_both = |load: usize| sites.iter().all(|site| [load, store].contains(site));
-        let mut loads = of_opcode("ld").filter(|&(at, _)| of_both(at) && self.alike([store, at]));
-        loads
-            .any(|(load, _)| self.depends(store, value, load) || self.decides(load, store))
-            .then_some(store)
+        let fits = |load: usize| sites.iter().all(|site| [load, store].contains(site));
+        let loads = self.of_opcode("ld").map(|(at, _)| at);
+        let loads = loads.filter(|&load| fits(load) && self.alike([store, load]));
+        Some((store, value, loads.collect()))
+    }
+
+    /// The loads or stores of memory.
+    fn of_opcode(
+        &self,
+        opcode: &'static str,
+    ) -> impl Iterator<Item = (usize, &'a Instruction)> + use<'a> {
+        let all = self.body.instructions();
+        all.filter(move |(_, of)| of.opcode == opcode && !of.has("param"))
     }
 
     /// Whether the value of an operand depends on a load; also when that cannot be found out.
@@ -487,28 +496,11 @@ impl<'a> Updates<'a> {
     }
 
     /// The instruction that computes an operand, behind copies and conversions.
-    fn writer(&self, mut at: usize, operand: &'a Operand) -> Option<(usize, &'a Instruction)> {
-        let mut operand = operand;
-        for _ in 0..STEPS {
-            let Operand::Name { name, .. } = element(operand) else {
-                return None;
-            };
-            let register = self.flow.register(at, name)?;
-            let (writes, undefined) = self.flow.reaching(self.cfg, register, at);
-            let write = match writes[..] {
-                [write] => write,
-                [default, load] | [load, default] if self.is_default(default, load) => load,
-                _ => return None,
-            };
-            let found = self.instruction(write);
-            let found = found.filter(|of| of.guard.is_none() || of.opcode == "ld");
-            let found = found.filter(|_| !undefined)?;
-            match found.opcode.as_str() {
-                "mov" | "cvt" => (at, operand) = (write, found.operands.get(1)?),
-                _ => return Some((write, found)),
-            }
+    fn writer(&self, at: usize, operand: &'a Operand) -> Option<(usize, &'a Instruction)> {
+        match self.writers(at, operand)?[..] {
+            [only] => Some(only),
+            _ => None,
         }
-        None
     }
 
     /// Whether a load has a guard, and a constant stands for its value where it is not executed.
