@@ -165,6 +165,16 @@ fn together(
     let update = |sites| {
         let racing = |at: usize| racing.contains(&flow.line(at));
         let common = updates.common(sites, racing)?;
+        // If many threads read, and something else decides which of them writes, there is no update.
+        let parts = |load| {
+            let store = common.stores[0];
+            let mut branches = flow.parting(store, load);
+            branches.any(|branch| !updates.decides_branch(load, branch))
+        };
+        let is_store = |at: &usize| common.stores.contains(at);
+        if common.is_of_any() && sites.iter().any(|at| !is_store(at) && parts(*at)) {
+            return None;
+        }
         let stores = common.stores.iter();
         Some(Update {
             call: common.call.to_owned(),

@@ -72,6 +72,13 @@ impl Divergence {
         self.regions.iter().any(|(_, blocks)| blocks[block])
     }
 
+    /// The branches whose code holds one block and not another.
+    pub(super) fn between(&self, one: BlockId, other: BlockId) -> impl Iterator<Item = BlockId> {
+        let around = self.regions.iter();
+        let around = around.filter(move |(_, blocks)| blocks[one] && !blocks[other]);
+        around.map(|(branch, _)| *branch)
+    }
+
     /// The branch whose code holds a block, the one with the most code of several.
     pub(super) fn outermost(&self, block: BlockId) -> Option<BlockId> {
         let around = self.regions.iter().filter(|(_, blocks)| blocks[block]);

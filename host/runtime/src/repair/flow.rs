@@ -121,6 +121,13 @@ impl<'a> Flow<'a> {
         Some(self.source_of_end(branch))
     }
 
+    /// The branches that let only some threads of a block come to one statement, of those that come to another.
+    pub(super) fn parting(&self, one: usize, other: usize) -> impl Iterator<Item = usize> {
+        let [one, other] = [one, other].map(|at| self.cfg.block_of(at));
+        let branches = self.divergence(Order::Block).between(one, other);
+        branches.filter_map(|block| self.cfg.blocks[block].terminator)
+    }
+
     /// A barrier of the block on one path between two statements, and the branch that skips it on another path, of those
     /// branches that `may_skip` names.
     pub(super) fn passed(

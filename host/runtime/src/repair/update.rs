@@ -35,6 +35,13 @@ pub(super) struct Common {
     pub(super) with: Vec<usize>,
 }
 
+impl Common {
+    /// It is one update by whatever operations.
+    pub(super) fn is_of_any(&self) -> bool {
+        self.call == ANY
+    }
+}
+
 /// What a value is.
 #[derive(PartialEq)]
 enum Is<'a> {
