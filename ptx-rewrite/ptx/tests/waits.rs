@@ -64,13 +64,13 @@ fn a_swap_that_changes_nothing_waits() {
 fn a_load_polls_where_its_address_stays() {
     let poll = |next: &str| {
         let text = format!(
-            "L: ld.relaxed.gpu.u32 %r0, [%a]; {next} setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;"
+            "mov.u64 %q, %a; L: ld.relaxed.gpu.u32 %r0, [%q]; {next} setp.eq.u32 %p0, %r0, 0; @%p0 bra L; ret;"
         );
         (found(&text, ptx::polls), waited(&text))
     };
     let both = vec!["%r0".to_owned()];
     assert_eq!(poll(""), (both.clone(), both.clone()));
-    assert_eq!(poll("add.u64 %a, %a, 4;"), (Vec::new(), both));
+    assert_eq!(poll("add.u64 %q, %q, 4;"), (Vec::new(), both));
 }
 
 #[test]
