@@ -61,22 +61,27 @@ pub(crate) fn behind_scopes(entries: &mut [(Race, Option<Cause>)]) {
     }
 }
 
-/// Whether a misuse of an mbarrier follows from a race of its initialisation with that use: what orders the two repairs both.
+/// Whether what orders the sides of a race ends a misuse too: that of an mbarrier whose initialisation races with the use,
+/// or an access to memory of a block that may not have started, if it races with what comes ahead of it in the code.
 fn follows(misuse: &Race, race: &Race) -> bool {
-    let of_mbarrier = matches!(
-        misuse.kind,
-        Kind::Misuse(Misused::NotABarrier | Misused::ExcessArrival)
-    );
     let place = |access: &Access| (access.ptx.module.clone(), access.ptx.line);
     let [_, used] = &misuse.accesses;
-    of_mbarrier
-        && !matches!(race.kind, Kind::Misuse(_))
-        && race.level <= misuse.level
-        && race.accesses.iter().any(blocks::is_initialisation)
-        && race
-            .accesses
-            .iter()
-            .any(|access| place(access) == place(used))
+    let [first, second] = &race.accesses;
+    let is_used = |access: &Access| place(access) == place(used);
+    let ends = match misuse.kind {
+        Kind::Misuse(Misused::NotABarrier | Misused::ExcessArrival) => {
+            race.accesses.iter().any(blocks::is_initialisation) && race.accesses.iter().any(is_used)
+        }
+        Kind::Misuse(Misused::UnstartedBlock) => {
+            let ahead = |access: &Access| {
+                access.ptx.module == used.ptx.module && access.ptx.line < used.ptx.line
+            };
+            let behind = ahead(first) && is_used(second) || ahead(second) && is_used(first);
+            first.block != second.block && behind
+        }
+        _ => false,
+    };
+    ends && !matches!(race.kind, Kind::Misuse(_)) && race.level <= misuse.level
 }
 
 /// Joins entries of one cause, in the order they come in. What is known and does not count is no part of what does, nor
@@ -220,6 +225,13 @@ mod tests {
             ..Race::default()
         };
         let init = "mbarrier.init.shared.b64 [gate], 1;";
+        let between = |blocks: [u32; 2], lines| {
+            let mut race = of(lines, "st.shared.u32");
+            let sides = race.accesses.iter_mut().zip(blocks);
+            sides.for_each(|(side, block)| side.block = Some([block, 0, 0]));
+            race
+        };
+        let unstarted = || misuse(9, Misused::UnstartedBlock);
         for (misuse, race, joined) in [
             (misuse(9, Misused::NotABarrier), of([2, 9], init), true),
             (misuse(9, Misused::ExcessArrival), of([2, 9], init), true),
@@ -227,6 +239,12 @@ mod tests {
             (misuse(8, Misused::NotABarrier), of([2, 9], init), false),
             (misuse(9, Misused::SkippedBarrier), of([2, 9], init), false),
             (misuse(9, Misused::NotABarrier), of([2, 9], "st"), false),
+            (unstarted(), between([0, 1], [2, 9]), true),
+            (unstarted(), between([0, 1], [9, 2]), true),
+            // Threads of one block, what comes behind in the code, or two uses.
+            (unstarted(), between([1, 1], [2, 9]), false),
+            (unstarted(), between([0, 1], [9, 12]), false),
+            (unstarted(), between([0, 1], [9, 9]), false),
         ] {
             let all = join(vec![(misuse, None), (race, None)]);
             assert_eq!(all.len() == 1, joined, "{all:?}");

@@ -64,20 +64,30 @@ pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
             "a thread uses an mbarrier that has not been initialised, or not since it was invalidated",
             "let one thread initialise it (`init(&bar, n)`, `mbarrier.init`), and put `__syncthreads()`, or a barrier of the cluster where other blocks use it, between the initialisation and its first use",
         ),
+        Misuse::Unstarted => (
+            Misused::UnstartedBlock,
+            "a thread accesses shared memory of another block of the cluster, which may not have started by then",
+            "put a barrier of the cluster (`cluster.sync()`) between the start of the kernel and the first access to shared memory of another block, in every block",
+        ),
         Misuse::Departed => (
             Misused::ExitedBlock,
             "a thread accesses shared memory of another block of the cluster, which may have exited by then",
             "put a barrier of the cluster (`cluster.sync()`) between the last access to shared memory of another block and the end of the kernel, in every block",
         ),
     };
+    // One barrier is enough for all accesses of a kernel.
+    let end = match misuse {
+        Misuse::Unstarted => Some("start"),
+        Misuse::Departed => Some("end"),
+        _ => None,
+    };
     Advice {
         rule: RuleId::Synchronisation,
         kind: Kind::Misuse(kind),
         message: format!("synchronisation error: {message}"),
         help: help.to_owned(),
-        // One barrier at the end is enough for all accesses of a kernel.
-        cause: (misuse == Misuse::Departed).then(|| Cause {
-            what: format!("end of blocks in {}", accesses[1].ptx.module),
+        cause: end.map(|end| Cause {
+            what: format!("{end} of blocks in {}", accesses[1].ptx.module),
             places: [accesses[1].function.clone()].into(),
         }),
     }

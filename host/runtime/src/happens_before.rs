@@ -1,9 +1,9 @@
 //! Happens-before over what the simulated device does, or a journal says; no shadow cell involved.
 
 mod barriers;
-mod departed;
 mod fences;
 mod journaled;
+mod lifetimes;
 mod mbarrier;
 mod polls;
 mod swaps;
@@ -22,7 +22,7 @@ use shadow::hb::{
 
 use self::barriers::Barriers;
 pub(crate) use self::barriers::Unordered;
-use self::departed::Departures;
+use self::lifetimes::Lifetimes;
 use self::polls::{Orders, Polls};
 use crate::between::Between;
 use crate::findings::{Doubts, Findings, Misused};
@@ -59,7 +59,7 @@ pub struct HappensBefore {
     /// What was told last is the program's own, and not of a check.
     told: bool,
     misuses: BTreeMap<Misused, (Thread, u64)>,
-    departures: Option<Departures>,
+    lifetimes: Option<Lifetimes>,
     /// What a journal leaves open, and what it says of looks.
     doubts: Doubts,
     polls: Polls,
@@ -97,7 +97,7 @@ impl HappensBefore {
             open: Vec::new(),
             told: false,
             misuses: BTreeMap::new(),
-            departures: Departures::of(&shape),
+            lifetimes: Lifetimes::of(&shape),
             doubts: Doubts::default(),
             polls: Polls::default(),
             idle: false,
@@ -351,8 +351,13 @@ impl Observer for HappensBefore {
                 addresses[lane as usize].wrapping_sub(step),
             )
         };
-        self.departed(who, written.order.scope().is_none(), place);
+        self.exists(who, written.order.scope().is_none(), place);
         let reads = matches!(written.kind, Kind::Load | Kind::Rmw);
+        if let (Some(lifetimes), true, Some(_)) =
+            (&mut self.lifetimes, reads, written.order.scope())
+        {
+            lifetimes.hear(&mut self.engine, warp(who), who.lanes);
+        }
         if !self.knows_swaps && reads && written.order.scope().is_some() {
             let first = each(who.lanes).next().map(place);
             first
@@ -559,7 +564,7 @@ impl Observer for HappensBefore {
         let me = warp(who).lane(who.lanes.trailing_zeros());
         for place in [source, target] {
             let lanes = 1 << me.lane;
-            self.departed(Executing { lanes, ..who }, false, |_| place);
+            self.exists(Executing { lanes, ..who }, false, |_| place);
         }
         let [from, to] = [(source, from), (target, to)].map(|(place, of)| Span {
             place,
@@ -658,8 +663,8 @@ impl Observer for HappensBefore {
         let sync = self.meaning(who).and_then(|meaning| meaning.sync);
         let relaxed = matches!(sync, Some(SyncOp::ClusterBarrier { relaxed: true, .. }));
         self.hear(who, || EventKind::ClusterArrive { phase, relaxed });
-        if let Some(departures) = &mut self.departures {
-            departures.arrive(warp(who), who.lanes, phase);
+        if let Some(lifetimes) = &mut self.lifetimes {
+            lifetimes.arrive(warp(who), who.lanes, phase);
         }
         self.barrier(who, who.lanes, |engine| {
             engine.cluster_arrive(warp(who), who.lanes, phase, relaxed);
@@ -671,8 +676,8 @@ impl Observer for HappensBefore {
         if let Some(footprints) = &mut self.footprints {
             footprints.learns(who);
         }
-        if let Some(departures) = &mut self.departures {
-            departures.wait(warp(who), who.lanes, phase);
+        if let Some(lifetimes) = &mut self.lifetimes {
+            lifetimes.wait(&mut self.engine, warp(who), who.lanes, phase);
         }
         self.barrier(who, who.lanes, |engine| {
             engine.cluster_wait(warp(who), who.lanes, phase);

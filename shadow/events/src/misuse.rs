@@ -29,6 +29,8 @@ pub enum Misuse {
     Excess,
     /// A lane operates on memory that is no mbarrier: never initialised, or invalidated.
     NotMbarrier,
+    /// A thread accesses shared memory of a CTA of its cluster that may not have started.
+    Unstarted,
     /// A thread accesses shared memory of a CTA of its cluster that may have exited.
     Departed,
 }

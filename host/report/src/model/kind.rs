@@ -130,6 +130,8 @@ pub enum Misused {
     NotAMember,
     /// It is no mbarrier, or none any more.
     NotABarrier,
+    /// The block whose memory is accessed may not have started.
+    UnstartedBlock,
     /// The block whose memory is accessed may have exited.
     ExitedBlock,
 }

@@ -5,6 +5,7 @@ use ptx::ast::Space;
 use ptx::isa::{BarrierKind, SyncOp};
 use shadow::hb::{Access, Engine, LANES, Place, Time};
 
+use super::lifetimes::Lifetimes;
 use super::{HappensBefore, warp};
 use crate::pairs::is_shared;
 
@@ -12,6 +13,7 @@ impl HappensBefore {
     /// It is told from a journal, which has no values of swaps: what is a lock is not known.
     pub(crate) fn without_values(mut self) -> Self {
         self.knows_swaps = false;
+        self.lifetimes = self.lifetimes.map(Lifetimes::without_starts);
         self
     }
 

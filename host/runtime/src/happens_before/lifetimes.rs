@@ -1,9 +1,17 @@
-//! Accesses to the shared memory of a block of the cluster that nothing keeps from exiting.
+//! Accesses to the shared memory of another block of the cluster, which has to exist for that.
 //!
 //! CUDA C++ Programming Guide, "Distributed Shared Memory": a block has to exist for as long as others access its
-//! shared memory. So a weak access has to come before the exit of a thread of that block: by causality, or because
-//! its own thread goes on to arrive at a barrier of the cluster that the other thread has waited at. A strong access
-//! may be what the other block waits for; it is wrong for sure only when the block has exited in this run.
+//! shared memory.
+//!
+//! So it has to have exited after them. A weak access has to come before the exit of a thread of that block: by
+//! causality, or because its own thread goes on to arrive at a barrier of the cluster that the other thread has waited
+//! at. A strong access may be what the other block waits for; it is wrong for sure only when the block has exited in
+//! this run.
+//!
+//! And it has to have started before them. A thread learns that by waiting at a barrier of the cluster, by being ordered
+//! behind anything that the block has done, or from a thread that has learnt it. A strong read may have shown
+//! it too, since what it returns may have been written by that block: what comes behind such a read is not reported.
+//! A journal does not keep what a thread knew when it made a weak access, so this half is judged without one only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +31,9 @@ struct Last {
     arrived: u64,
 }
 
-/// Who accesses shared memory of other blocks, and who exits.
+/// Who accesses shared memory of other blocks, who knows that these have started, and who exits.
 #[derive(Debug)]
-pub(super) struct Departures {
+pub(super) struct Lifetimes {
     /// Threads of a block.
     threads: u32,
     /// Accesses to the memory of a block that no exit of it is ordered behind, by thread and site.
@@ -38,9 +46,16 @@ pub(super) struct Departures {
     exited: BTreeMap<u64, u32>,
     /// Blocks that have.
     gone: BTreeSet<u64>,
+    /// Since when a thread may know that other blocks run: the first time that it has waited for their cluster's
+    /// barrier, or has read memory strongly.
+    heard: BTreeMap<Thread, Time>,
+    /// Threads and the blocks that they know to have started, or are reported for not knowing it.
+    started: BTreeSet<(Thread, u64)>,
+    /// False where a journal is read.
+    judges_starts: bool,
 }
 
-impl Departures {
+impl Lifetimes {
     /// Nothing without clusters.
     pub(super) fn of(shape: &Shape) -> Option<Self> {
         (shape.cluster != [1; 3]).then(|| Self {
@@ -50,23 +65,34 @@ impl Departures {
             over: BTreeMap::new(),
             exited: BTreeMap::new(),
             gone: BTreeSet::new(),
+            heard: BTreeMap::new(),
+            started: BTreeSet::new(),
+            judges_starts: true,
         })
     }
 
-    /// A thread accesses shared memory of the block `owner`. True when that has exited.
-    pub(super) fn access(
+    /// Does not look for blocks that may not have started.
+    pub(super) fn without_starts(self) -> Self {
+        Self {
+            judges_starts: false,
+            ..self
+        }
+    }
+
+    /// A thread accesses shared memory of the block `owner`: what is wrong with that.
+    fn access(
         &mut self,
         engine: &mut Engine,
         me: Thread,
         site: u32,
         owner: u64,
         weak: bool,
-    ) -> bool {
+    ) -> Option<Misuse> {
         if me.cta == owner {
-            return false;
+            return None;
         }
         if self.gone.contains(&owner) {
-            return true;
+            return Some(Misuse::Departed);
         }
         if weak {
             let last = Last {
@@ -76,7 +102,24 @@ impl Departures {
             let of = self.open.entry(owner).or_default();
             of.insert((me, site), last);
         }
-        false
+        let first = self.judges_starts && self.started.insert((me, owner));
+        (first && !self.knows_started(engine, me, owner)).then_some(Misuse::Unstarted)
+    }
+
+    /// Whether a thread may know that a block has started.
+    fn knows_started(&self, engine: &mut Engine, me: Thread, owner: u64) -> bool {
+        let mut heard = self.heard.iter();
+        self.heard.contains_key(&me)
+            || engine.knows_cta(me, owner)
+            || heard.any(|(&who, &since)| engine.knows(me, who) >= since)
+    }
+
+    /// Lanes may get to know that other blocks run: they have waited for the cluster's barrier, or read memory strongly.
+    pub(super) fn hear(&mut self, engine: &mut Engine, warp: Warp, lanes: u32) {
+        for me in each(lanes).map(|lane| warp.lane(lane)) {
+            let now = || engine.knows(me, me);
+            self.heard.entry(me).or_insert_with(now);
+        }
     }
 
     /// Lanes arrive at a phase of the cluster's barrier, counted from 0.
@@ -86,7 +129,8 @@ impl Departures {
     }
 
     /// Lanes have waited for a phase of it.
-    pub(super) fn wait(&mut self, warp: Warp, lanes: u32, phase: u64) {
+    pub(super) fn wait(&mut self, engine: &mut Engine, warp: Warp, lanes: u32, phase: u64) {
+        self.hear(engine, warp, lanes);
         let threads = each(lanes).map(|lane| (warp.lane(lane), phase + 1));
         self.over.extend(threads);
     }
@@ -120,20 +164,20 @@ impl Departures {
     }
 }
 
-/// An instruction that accesses memory of a block that has exited, perhaps.
-fn left_behind(site: u32) -> Misused {
+/// An instruction that accesses memory of a block that may not exist.
+fn misused(misuse: Misuse, site: u32) -> Misused {
     Misused {
-        misuse: Misuse::Departed,
+        misuse,
         before: site,
         now: site,
     }
 }
 
 impl HappensBefore {
-    /// Lanes access memory, weakly or not: perhaps that of a block that has exited.
-    pub(super) fn departed(&mut self, who: Executing, weak: bool, place: impl Fn(u32) -> Place) {
-        let (Some(departures), Some(meaning)) =
-            (&mut self.departures, self.instructions.at(who.offset))
+    /// Lanes access memory, weakly or not: perhaps that of a block that has not started or has exited.
+    pub(super) fn exists(&mut self, who: Executing, weak: bool, place: impl Fn(u32) -> Place) {
+        let (Some(lifetimes), Some(meaning)) =
+            (&mut self.lifetimes, self.instructions.at(who.offset))
         else {
             return;
         };
@@ -142,8 +186,9 @@ impl HappensBefore {
                 continue;
             };
             let (me, site) = (warp(who).lane(lane), meaning.site);
-            if departures.access(&mut self.engine, me, site, cta, weak) {
-                let key = left_behind(site);
+            let misuse = lifetimes.access(&mut self.engine, me, site, cta, weak);
+            if let Some(misuse) = misuse {
+                let key = misused(misuse, site);
                 self.misuses.entry(key).or_insert((me, 0)).1 += 1;
             }
         }
@@ -151,11 +196,11 @@ impl HappensBefore {
 
     /// Lanes exit, perhaps the last of their block.
     pub(super) fn departs(&mut self, who: Executing) {
-        let Some(departures) = &mut self.departures else {
+        let Some(lifetimes) = &mut self.lifetimes else {
             return;
         };
-        for (thread, site) in departures.exit(&mut self.engine, warp(who), who.lanes) {
-            let key = left_behind(site);
+        for (thread, site) in lifetimes.exit(&mut self.engine, warp(who), who.lanes) {
+            let key = misused(Misuse::Departed, site);
             self.misuses.entry(key).or_insert((thread, 0)).1 += 1;
         }
     }
