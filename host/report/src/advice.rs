@@ -220,7 +220,9 @@ fn of_cause(cause: &Cause) -> Option<RuleId> {
         Cause::NoAcquire { .. } | Cause::NoRelease | Cause::Early | Cause::Version(_) => {
             Some(RuleId::ReleaseAcquire)
         }
-        Cause::NoBarrier { .. } | Cause::NoWait | Cause::NoArrival => None,
+        Cause::NoBarrier { .. } | Cause::Overtaken { .. } | Cause::NoWait | Cause::NoArrival => {
+            None
+        }
     }
 }
 
@@ -278,6 +280,17 @@ fn lacking(cause: &Cause, race: &log::Race) -> String {
                 "{second} has observed a flag that {first} wrote, but there is no `__syncthreads()` {places}"
             )
         }
+        Cause::Overtaken { before } => {
+            let places = match before {
+                true => {
+                    "between the second access and the write of the flag, and none between the read of the flag and the first access"
+                }
+                false => "between the read of the flag and the first access",
+            };
+            format!(
+                "{first} has observed later a flag that {second} wrote, but there is no `__syncthreads()` {places}"
+            )
+        }
         Cause::NoWait => {
             "the first thread has arrived at an mbarrier after its access, but the second thread has not waited for that"
                 .to_owned()
@@ -310,7 +323,8 @@ fn is_flag(cause: &Cause) -> bool {
         | Cause::NoAcquire { .. }
         | Cause::NoRelease
         | Cause::Early
-        | Cause::NoBarrier { .. } => true,
+        | Cause::NoBarrier { .. }
+        | Cause::Overtaken { .. } => true,
         Cause::NarrowArrival { .. }
         | Cause::NarrowWait { .. }
         | Cause::NoWait
@@ -397,13 +411,11 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
             )
         }
         Cause::NoBarrier { before, after } => {
-            let before = before.then(|| format!("between the first access and the write of {written}"));
-            let after = after.then(|| format!("between the read of {read} and the second access"));
-            let places: Vec<String> = before.into_iter().chain(after).collect();
-            format!(
-                "put `__syncthreads()` {}: the flag orders the thread that writes it and the thread that reads it, and no other threads of their blocks; if the flag is not meant for this data, put a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch) between the two accesses",
-                words::joined(&places)
-            )
+            barriers([(before, "first", &written), (after, "second", &read)])
+        }
+        // The access that the flag hands over comes second in this run, because the other one has not waited.
+        Cause::Overtaken { before } => {
+            barriers([(before, "second", &written), (&true, "first", &read)])
         }
         Cause::NoRelease | Cause::Early if unacquired => format!(
             "release after the first access and acquire before the second: put `{fence}` before the write of {written}, and after the read of {read}, or write it with `st.release` and read it with `ld.acquire` (`cuda::memory_order_release`, `cuda::memory_order_acquire`)"
@@ -412,6 +424,19 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
             "release after the first access: put `{fence}` before the write of {written}, or write it with `st.release` (`cuda::memory_order_release`)"
         ),
     }
+}
+
+/// The barriers that are missing around a flag: where one is, between which access and the write or the read of the flag.
+fn barriers([write, read]: [(&bool, &str, &String); 2]) -> String {
+    let (missing, access, flag) = write;
+    let before = missing.then(|| format!("between the {access} access and the write of {flag}"));
+    let (missing, access, flag) = read;
+    let after = missing.then(|| format!("between the read of {flag} and the {access} access"));
+    let places: Vec<String> = before.into_iter().chain(after).collect();
+    format!(
+        "put `__syncthreads()` {}: the flag orders the thread that writes it and the thread that reads it, and no other threads of their blocks; if the flag is not meant for this data, put a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch) between the two accesses",
+        words::joined(&places)
+    )
 }
 
 /// The mbarrier that a race names as its flag, and where the first thread arrives there.

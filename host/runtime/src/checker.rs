@@ -440,6 +440,7 @@ impl Checker {
                     flag_written: None,
                     own_flag: false,
                     flag_read: None,
+                    told_late: None,
                 },
             ));
         }

@@ -284,7 +284,7 @@ impl HappensBefore {
 }
 
 /// The lanes of a mask, lowest first.
-fn each(lanes: u32) -> impl Iterator<Item = u32> {
+pub(crate) fn each(lanes: u32) -> impl Iterator<Item = u32> {
     (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
 }
 
@@ -430,6 +430,9 @@ impl Observer for HappensBefore {
         }
         self.order.access(active(who), &access, place);
         pairs.explain(engine, lock_order);
+        if meaning.waits {
+            pairs.waited(engine, warp(who), who.lanes);
+        }
         if !told_later {
             lock_order.access(engine, active(who), &access, place, |predicted| {
                 pairs.keep_predicted(Class::LockOrder, predicted, None, None);

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use shadow::hb::{
-    Cause, Engine, Enough, Flag, Held, LockOrder, Place, Predicted, Race, Rule, Unordered,
+    Cause, Engine, Enough, Flag, Held, LockOrder, Place, Predicted, Race, Rule, Time, Unordered,
+    Warp,
 };
 
+use crate::happens_before::each;
 use crate::progress;
 use crate::sides::{Compared, Sides};
 
@@ -41,6 +43,8 @@ pub(crate) struct Found {
     pub(crate) span: [u64; 2],
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
+    /// The flag was read after both accesses; see [`Engine::told_late`].
+    pub(crate) told_late: bool,
     /// See [`Engine::precedes_issue`].
     pub(crate) precedes_issue: bool,
     /// By which flag or counter.
@@ -59,12 +63,23 @@ pub(crate) struct Open {
     witness: bool,
 }
 
+/// A pair whose witness has no cause.
+#[derive(Debug)]
+struct Unexplained {
+    pair: usize,
+    race: Race,
+    /// When the later access was made; see [`Engine::made`].
+    made: Time,
+}
+
 /// Races by pair of sites.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     pub(crate) found: Vec<Found>,
     /// Those whose cause has not been looked for.
     fresh: Vec<usize>,
+    /// By the CTAs of both sides: those without a cause, which a flag may explain that is read only now.
+    unexplained: HashMap<u64, Vec<Unexplained>>,
     /// Where in `found` a pair is.
     index: HashMap<Key, usize>,
     /// Those that found no room.
@@ -147,6 +162,7 @@ impl Pairs {
                     ascending: is_ascending(&race),
                     span: [race.place.address(); 2],
                     cause: None,
+                    told_late: false,
                     precedes_issue: false,
                     flag: None,
                     locks: Default::default(),
@@ -263,6 +279,41 @@ impl Pairs {
             found.precedes_issue = engine.precedes_issue(&found.race);
             found.flag = engine.flag(&found.race);
             found.locks = lock_order.locks_of(&found.race);
+            let made = engine.made(&found.race);
+            found.told_late = false;
+            if let (None, Some(made)) = (found.cause, made) {
+                let race = found.race;
+                for side in [race.earlier, race.later] {
+                    let of_cta = self.unexplained.entry(side.thread.cta).or_default();
+                    of_cta.push(Unexplained {
+                        pair: at,
+                        race,
+                        made,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Lanes have read what a loop waits for: perhaps a flag that an access of their CTA should have waited for.
+    pub(crate) fn waited(&mut self, engine: &Engine, warp: Warp, lanes: u32) {
+        let Some(unexplained) = self.unexplained.get_mut(&warp.cta) else {
+            return;
+        };
+        unexplained.retain(|of| {
+            let found = &mut self.found[of.pair];
+            if found.race != of.race || found.cause.is_some() {
+                return false;
+            }
+            let mut readers = each(lanes).map(|lane| warp.lane(lane));
+            let late = readers.find_map(|reader| engine.told_late(&of.race, of.made, reader));
+            if let Some((cause, flag)) = late {
+                (found.cause, found.flag, found.told_late) = (Some(cause), Some(flag), true);
+            }
+            late.is_none()
+        });
+        if unexplained.is_empty() {
+            self.unexplained.remove(&warp.cta);
         }
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Pair {
     /// The thread of the earlier access has written that flag.
     pub(crate) own_flag: bool,
     pub(crate) flag_read: Option<u32>,
+    /// That was after both accesses; which of them should have waited for it.
+    pub(crate) told_late: Option<usize>,
 }
 
 impl Pair {
@@ -66,6 +68,9 @@ impl Pair {
 pub(crate) struct Known {
     /// What orders them; none when they stand in different functions.
     pub(crate) repair: Option<Repair>,
+    /// The flag was read too late in this run, and no path without a barrier leads from there to the access that ought to
+    /// wait: that barrier is not what is missing.
+    pub(crate) is_behind: bool,
     /// Barriers around each of them; empty as well then.
     pub(crate) around: Vec<Around>,
     /// They are stores of the same constant.
@@ -75,6 +80,9 @@ pub(crate) struct Known {
 impl Known {
     /// Adds it to a race of the two.
     pub(crate) fn put_in(self, race: &mut log::Race) {
+        if self.is_behind {
+            (race.cause, race.flag) = (None, None);
+        }
         race.repair = self.repair;
         race.around = self.around;
         race.same_value |= self.same_value && race.why == log::Why::Unordered;
@@ -102,6 +110,7 @@ impl Repairs {
         for pair in new {
             let known = Known {
                 repair: None,
+                is_behind: false,
                 around: Vec::new(),
                 same_value: stored::same(&self.module, pair.lines),
             };
@@ -115,9 +124,10 @@ impl Repairs {
         for (line, pairs) in functions {
             let chosen = self.chosen.entry(line).or_default();
             let repairs = together(&self.module, line, &pairs, chosen, &racing);
-            for ((pair, _), (repair, around)) in pairs.iter().zip(repairs) {
+            for ((pair, _), (repair, around, is_behind)) in pairs.iter().zip(repairs) {
                 if let Some(known) = self.known.get_mut(pair) {
                     known.repair = Some(repair);
+                    known.is_behind = is_behind;
                     known.around = around.into();
                 }
             }
@@ -149,7 +159,7 @@ fn together(
     pairs: &[(Pair, [usize; 2])],
     chosen: &mut Chosen,
     racing: &HashSet<u32>,
-) -> Vec<(Repair, [Around; 2])> {
+) -> Vec<(Repair, [Around; 2], bool)> {
     let mut functions = module.functions();
     let of_line = |of: &&Function| module.line_column(of.span.start).0 == line;
     let found = functions.find(of_line).and_then(|function| {
@@ -237,14 +247,19 @@ fn together(
             only_back: of_block && flow.only_back(*sites),
             unfinished: of_block && flow.unfinished(*sites),
         };
-        (repair, around)
+        let read = pair.flag_read.and_then(|line| flow.on_line(line));
+        let is_behind = pair
+            .told_late
+            .zip(read)
+            .is_some_and(|(side, read)| !flow.reaches([read, sites[side]], &[], Order::Block));
+        (repair, around, is_behind)
     });
-    let mut repairs: Vec<(Repair, [Around; 2])> = repairs.collect();
+    let mut repairs: Vec<(Repair, [Around; 2], bool)> = repairs.collect();
     // If another race needs the same barrier anyway, that barrier also stands on the path that skips this one.
     let places = |of: &Repair| -> Vec<u32> { of.points.iter().map(|point| point.place).collect() };
-    let needed = repairs.iter().filter(|(of, _)| of.passed.is_none());
-    let needed: Vec<u32> = needed.flat_map(|(of, _)| places(of)).collect();
-    for (repair, _) in &mut repairs {
+    let needed = repairs.iter().filter(|(of, ..)| of.passed.is_none());
+    let needed: Vec<u32> = needed.flat_map(|(of, ..)| places(of)).collect();
+    for (repair, ..) in &mut repairs {
         let places = places(repair);
         if !places.is_empty() && places.iter().all(|place| needed.contains(place)) {
             repair.passed = None;

@@ -61,6 +61,12 @@ pub enum Cause<T> {
         /// Between the read of the flag and the later access.
         after: bool,
     },
+    /// The earlier thread's CTA has read, by another thread and only then, a flag that the later thread's CTA wrote behind
+    /// the later access: a barrier is missing that lets the earlier access wait for that.
+    Overtaken {
+        /// One is missing between the later access and the write of the flag too.
+        before: bool,
+    },
     /// The earlier thread has arrived at an mbarrier after its access, and the later one has not waited for
     /// that.
     NoWait,
@@ -96,6 +102,7 @@ impl<T> Cause<T> {
             Self::NoRelease => Cause::NoRelease,
             Self::Early => Cause::Early,
             Self::NoBarrier { before, after } => Cause::NoBarrier { before, after },
+            Self::Overtaken { before } => Cause::Overtaken { before },
             Self::NoWait => Cause::NoWait,
             Self::NoArrival => Cause::NoArrival,
             Self::Version(gap) => Cause::Version(gap),

@@ -273,6 +273,48 @@ impl Engine {
             })
     }
 
+    /// The time of the later thread of a race that was found just now, for [`Self::told_late`]; none of a race that no flag
+    /// between CTAs would order.
+    pub fn made(&self, race: &Race) -> Option<Time> {
+        let me = race.later.thread;
+        let global = matches!(race.place, Place::Global(_)) && race.rule != Rule::Asynchronous;
+        if !global || me.cta == race.earlier.thread.cta {
+            return None;
+        }
+        let cta = self.ctas.get(&me.cta)?;
+        Some(cta.known(me.warp)?.view(me.lane).times.own)
+    }
+
+    /// For a race without a cause, whose later access was made at a time of its thread: whether `reader`, another thread of
+    /// one side's CTA, has read just now a flag of the other side's CTA that would have handed over what this has done, had
+    /// the first side waited for it.
+    pub fn told_late(&self, race: &Race, made: Time, reader: Thread) -> Option<(Cause, Flag)> {
+        let sides = [(race.earlier.thread, race.time), (race.later.thread, made)];
+        let overtaken = reader.cta == race.earlier.thread.cta;
+        let [(them, _), (me, time)] = match overtaken {
+            true => sides,
+            false => [sides[1], sides[0]],
+        };
+        let cta = self.ctas.get(&reader.cta)?;
+        let heard = cta.heard.get(&(reader.warp, reader.lane))?;
+        let store = self.heard_store(heard)?;
+        let writer = store.writer.thread;
+        let before = !store.knew(me, time);
+        // The writer's own access came behind the flag.
+        let early = before && writer == me;
+        let apart = reader.cta == them.cta && reader != them && writer.cta == me.cta;
+        if early || !apart || store.released == 0 || is_own_word(heard, race) {
+            return None;
+        }
+        let flag = self.between(Place::of(heard.key), writer, reader);
+        let after = true;
+        let cause = match overtaken {
+            true => Cause::Overtaken { before },
+            false => Cause::NoBarrier { before, after },
+        };
+        Some((cause, flag))
+    }
+
     /// Why a release that a thread has observed does not order it.
     fn unused(&self, tried: Option<Scope>, by: Thread, scope: Scope, reader: Thread) -> Cause {
         match tried {
@@ -348,6 +390,7 @@ fn writer(race: &Race, cause: Cause) -> Thread {
         Cause::NoRelease
         | Cause::Early
         | Cause::NoBarrier { .. }
+        | Cause::Overtaken { .. }
         | Cause::NoWait
         | Cause::NoArrival
         | Cause::Version(_) => race.earlier.thread,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use driver::Device;
-use shadow::hb::Shape;
+use shadow::hb::{Cause, Shape};
 
 use super::{Checker, Extent, ModuleKey, Outcome, PendingLaunch};
 use crate::findings::Findings;
@@ -217,6 +217,10 @@ impl Checker {
                 flag_written: written,
                 own_flag: (found.flag).is_some_and(|of| of.writer == found.race.earlier.thread),
                 flag_read: read,
+                told_late: found.told_late.then(|| {
+                    let overtaken = matches!(found.cause, Some(Cause::Overtaken { .. }));
+                    usize::from(!overtaken)
+                }),
             }
         });
         let known = match self.advises {
