@@ -228,7 +228,7 @@ pub struct Coverage {
     pub forgotten: u64,
     /// Work that touches the same memory and that only threads of the host order.
     pub host_threads: WorkPairs,
-    /// Work in different streams that may race, as it is not known exactly what it touches.
+    /// Work in different streams that may race, as it is not known exactly what it touches or whether flags order it.
     pub unfollowed: WorkPairs,
     /// Work of different streams was not compared everywhere, as the mode or the device does not.
     pub uncompared: bool,

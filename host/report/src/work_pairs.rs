@@ -58,12 +58,13 @@ impl WorkPairs {
         ))
     }
 
-    /// What is said of pairs in different streams of which it is not known exactly what they touch.
+    /// What is said of pairs in different streams of which it is not known exactly what they touch, or whether flags order
+    /// them.
     pub(crate) fn unfollowed(&self) -> Option<String> {
         let kernels = self.kernels.join(" and ");
         let pairs = self.counted("launches or copies")?;
         Some(format!(
-            "{pairs} in different streams may race (such as {kernels}): not decided, because not all of their accesses were recorded; `--prove off` records those in the default stream too"
+            "{pairs} in different streams may race (such as {kernels}): not decided, because one reads flags that the other sets, or because not all of their accesses were recorded (`--prove off` records those in the default stream too)"
         ))
     }
 }

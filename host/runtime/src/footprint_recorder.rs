@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use events::{Bytes, Executing};
 use ptx::ast::Space;
-use shadow::hb::{Access, Kind, LANES, Scope};
+use shadow::hb::{Access, Kind, LANES, Order, Scope};
 use shadow::streams::{Footprint, Touch};
 
 use crate::instructions::Instructions;
@@ -14,13 +14,60 @@ use crate::streams::{At, Followed};
 /// A footprint names a thread by its CTA, and behind that many bits by its number in the CTA.
 pub(crate) const THREADS_LOG2: u32 = 10;
 
-/// The threads of a CTA that come after the launch ahead.
+/// Threads of a CTA.
 #[derive(Debug)]
-enum Waited {
+enum Threads {
     All,
     /// Lanes, by warp.
     Lanes(HashMap<u32, u32>),
 }
+
+/// Threads that have learned of other work, by CTA: themselves, or from threads that have.
+#[derive(Debug, Default)]
+struct Learned(HashMap<u64, Threads>);
+
+impl Learned {
+    /// Those of a warp that have.
+    fn lanes(&self, who: Executing) -> u32 {
+        match self.0.get(&who.cta) {
+            Some(Threads::All) => u32::MAX,
+            Some(Threads::Lanes(lanes)) => lanes.get(&who.warp).copied().unwrap_or(0),
+            None => 0,
+        }
+    }
+
+    /// Lanes have.
+    fn add(&mut self, who: Executing) {
+        let none = || Threads::Lanes(HashMap::new());
+        if let Threads::Lanes(lanes) = self.0.entry(who.cta).or_insert_with(none) {
+            *lanes.entry(who.warp).or_default() |= who.lanes;
+        }
+    }
+
+    /// Lanes pass a barrier of their warp together.
+    fn warp_barrier(&mut self, who: Executing) {
+        if self.lanes(who) & who.lanes != 0 {
+            self.add(who);
+        }
+    }
+
+    /// A barrier of a CTA completes. All its threads are taken to take part.
+    fn complete(&mut self, cta: u64) {
+        if let Some(threads) = self.0.get_mut(&cta) {
+            *threads = Threads::All;
+        }
+    }
+
+    /// Lanes may have learned what threads of any CTA have done.
+    fn learns(&mut self, who: Executing) {
+        if !self.0.is_empty() {
+            self.add(who);
+        }
+    }
+}
+
+/// Lanes, by CTA and warp.
+type Lanes = HashMap<(u64, u32), u32>;
 
 /// Follows a launch.
 #[derive(Debug, Default)]
@@ -30,7 +77,13 @@ pub(crate) struct FootprintRecorder {
     early: bool,
     /// The threads that come after that one, by CTA: they have waited for it, or have synchronised with threads that may
     /// have told them of it.
-    waited: HashMap<u64, Waited>,
+    waited: Learned,
+    /// The threads that may come after releases by any launch: they have acquired in device scope or wider what was read
+    /// strongly.
+    told: Learned,
+    /// Lanes that have read strongly and not acquired yet, and lanes that have executed a fence, both in such a scope.
+    asked: Lanes,
+    fenced: Lanes,
     /// The CTAs that have let the launch behind begin by a thread that does not come after the one ahead.
     passing_on: HashSet<u64>,
     /// Memory that is nobody's when the launch ends.
@@ -49,10 +102,10 @@ impl FootprintRecorder {
 
     pub(crate) fn finish(mut self) -> Followed {
         self.touched.passing_on = self.passing_on.len() as u64;
-        let Followed { all, early, .. } = &mut self.touched;
         for &(address, bytes) in &self.released {
-            all.forget(address, bytes);
-            early.forget(address, bytes);
+            for print in self.touched.prints() {
+                print.forget(address, bytes);
+            }
         }
         self.touched
     }
@@ -63,65 +116,97 @@ impl FootprintRecorder {
     }
 
     /// The footprints that lanes leave now, and which of them leave each.
-    fn prints(&mut self, who: Executing) -> [(&mut Footprint, u32); 2] {
+    fn prints(&mut self, who: Executing) -> impl Iterator<Item = (&mut Footprint, u32)> {
         let before = match self.early {
-            true => who.lanes & !self.after(who),
+            true => who.lanes & !self.waited.lanes(who),
             false => 0,
         };
-        let Followed { all, early, .. } = &mut self.touched;
-        [(all, who.lanes), (early, before)]
-    }
-
-    /// The lanes of a warp that come after the launch ahead.
-    fn after(&self, who: Executing) -> u32 {
-        match self.waited.get(&who.cta) {
-            Some(Waited::All) => u32::MAX,
-            Some(Waited::Lanes(lanes)) => lanes.get(&who.warp).copied().unwrap_or(0),
-            None => 0,
-        }
+        let untold = who.lanes & !self.told.lanes(who);
+        let touched = &mut self.touched;
+        let known = [(&mut touched.all, who.lanes), (&mut touched.early, before)];
+        let untold = touched.untold.as_mut().map(|print| (print, untold));
+        known.into_iter().chain(untold)
     }
 
     /// Lanes execute `griddepcontrol`.
     pub(crate) fn dependency(&mut self, who: Executing, wait: bool) {
         if wait {
-            self.comes_after(who);
+            if self.early {
+                self.waited.add(who);
+            }
             return;
         }
         self.touched.lets_others_begin = true;
-        if self.early && who.lanes & !self.after(who) != 0 {
+        if self.early && who.lanes & !self.waited.lanes(who) != 0 {
             self.passing_on.insert(who.cta);
-        }
-    }
-
-    /// Lanes come after the launch ahead.
-    fn comes_after(&mut self, who: Executing) {
-        let none = || Waited::Lanes(HashMap::new());
-        if self.early
-            && let Waited::Lanes(lanes) = self.waited.entry(who.cta).or_insert_with(none)
-        {
-            *lanes.entry(who.warp).or_default() |= who.lanes;
         }
     }
 
     /// Lanes pass a barrier of their warp together.
     pub(crate) fn warp_barrier(&mut self, who: Executing) {
-        if self.after(who) & who.lanes != 0 {
-            self.comes_after(who);
-        }
+        self.waited.warp_barrier(who);
+        self.told.warp_barrier(who);
     }
 
-    /// A barrier of a CTA completes. All its threads are taken to take part.
+    /// A barrier of a CTA completes.
     pub(crate) fn complete(&mut self, cta: u64) {
-        if let Some(waited) = self.waited.get_mut(&cta) {
-            *waited = Waited::All;
-        }
+        self.waited.complete(cta);
+        self.told.complete(cta);
     }
 
     /// Lanes may have learned what threads of any CTA have done: by a strong read, or at an mbarrier or the barrier of
     /// a cluster.
     pub(crate) fn learns(&mut self, who: Executing) {
-        if !self.waited.is_empty() {
-            self.comes_after(who);
+        self.waited.learns(who);
+        self.told.learns(who);
+    }
+
+    /// Lanes execute a fence.
+    pub(crate) fn fence(&mut self, who: Executing, scope: Scope) {
+        if scope < Scope::Gpu {
+            return;
+        }
+        let warp = (who.cta, who.warp);
+        *self.fenced.entry(warp).or_default() |= who.lanes;
+        let lanes = self.asked.get(&warp).map_or(0, |asked| asked & who.lanes);
+        if lanes != 0 {
+            self.tell(Executing { lanes, ..who });
+        }
+    }
+
+    /// Lanes may come after a release by another launch.
+    fn tell(&mut self, who: Executing) {
+        let Followed { all, untold, .. } = &mut self.touched;
+        untold.get_or_insert_with(|| all.clone());
+        self.told.add(who);
+    }
+
+    /// Lanes access global memory strongly, in device scope or wider: they may set or read flags of other launches.
+    fn signals(&mut self, who: Executing, access: &Access, addresses: &[u64; 32]) {
+        let warp = (who.cta, who.warp);
+        let touch = |writes| Touch {
+            writes,
+            wide: false,
+            bytes: access.bytes * access.elements,
+            site: access.site,
+        };
+        let address = |lane: u32| addresses[lane as usize];
+        let fenced = self.fenced.get(&warp).copied().unwrap_or(0);
+        let releases = match access.order {
+            Order::Release(_) | Order::AcqRel(_) => who.lanes,
+            _ => who.lanes & fenced,
+        };
+        if access.kind != Kind::Load && releases != 0 {
+            let flags = &mut self.touched.released;
+            flags.touch_lanes(touch(true), first(who), releases, address);
+        }
+        if access.kind != Kind::Store {
+            let flags = &mut self.touched.asked;
+            flags.touch_lanes(touch(false), first(who), who.lanes, address);
+            match access.order {
+                Order::Acquire(_) | Order::AcqRel(_) => self.tell(who),
+                _ => *self.asked.entry(warp).or_default() |= who.lanes,
+            }
         }
     }
 
@@ -136,6 +221,9 @@ impl FootprintRecorder {
         let scope = access.order.scope();
         if space == Space::Global {
             self.touch(who, access, addresses);
+            if scope >= Some(Scope::Gpu) {
+                self.signals(who, access, addresses);
+            }
         }
         if scope.is_some() && access.kind != Kind::Store {
             self.learns(who);
@@ -196,8 +284,9 @@ impl FootprintRecorder {
 
     /// The device's own `malloc` hands out memory.
     pub(crate) fn allocated(&mut self, address: u64, bytes: u64) {
-        self.touched.all.got(address, bytes);
-        self.touched.early.got(address, bytes);
+        for print in self.touched.prints() {
+            print.got(address, bytes);
+        }
     }
 }
 

@@ -139,6 +139,8 @@ pub(crate) struct Piece {
     pub(crate) at: At,
     pub(crate) maker: Maker,
     pub(crate) touched: Touched,
+    /// The places of pieces that have read what this one has released.
+    told: Vec<Turn>,
 }
 
 /// What is known of the global memory that a piece of work has touched.
@@ -160,16 +162,44 @@ pub(crate) struct Followed {
     /// That which it has touched before it has waited for the launch ahead of it, where it may begin
     /// before that has ended.
     pub(crate) early: Footprint,
+    /// That which threads have touched that cannot come after a release by another launch; none if that is all of it.
+    pub(crate) untold: Option<Footprint>,
+    /// What has been released in device scope or wider: flags that it may have set.
+    pub(crate) released: Footprint,
+    /// What has been read strongly in such a scope: flags that it may have seen.
+    pub(crate) asked: Footprint,
     /// It has let the launch behind it begin (`griddepcontrol.launch_dependents`).
     pub(crate) lets_others_begin: bool,
     /// So many of its CTAs have done so before they have waited for the launch ahead of it.
     pub(crate) passing_on: u64,
 }
 
+impl Followed {
+    pub(crate) fn prints(&mut self) -> impl Iterator<Item = &mut Footprint> {
+        let Self {
+            all,
+            early,
+            untold,
+            released,
+            asked,
+            ..
+        } = self;
+        [all, early, released, asked].into_iter().chain(untold)
+    }
+
+    /// Whether it has read what another piece has released before: some of it may come after some of that.
+    fn is_told_by(&self, earlier: &Self) -> bool {
+        let mut told = false;
+        if self.untold.is_some() {
+            earlier.released.meet(&self.asked, |_| told = true);
+        }
+        told
+    }
+}
+
 impl From<Followed> for Touched {
     fn from(mut followed: Followed) -> Self {
-        followed.all.settle();
-        followed.early.settle();
+        followed.prints().for_each(Footprint::settle);
         Self::Followed(Box::new(followed))
     }
 }
@@ -178,7 +208,18 @@ impl Touched {
     /// How much there is to remember.
     fn len(&self) -> usize {
         match self {
-            Self::Followed(followed) => followed.all.len() + followed.early.len(),
+            Self::Followed(followed) => {
+                let Followed {
+                    all,
+                    early,
+                    untold,
+                    released,
+                    asked,
+                    ..
+                } = &**followed;
+                let untold = untold.as_ref().map_or(0, Footprint::len);
+                all.len() + early.len() + untold + released.len() + asked.len()
+            }
             Self::Within(footprint) => footprint.len(),
             Self::Unknown => 0,
         }
@@ -219,8 +260,9 @@ impl Touched {
     fn forget(&mut self, base: u64, bytes: u64) -> bool {
         match self {
             Self::Followed(followed) => {
-                followed.all.forget(base, bytes);
-                followed.early.forget(base, bytes);
+                followed
+                    .prints()
+                    .for_each(|print| print.forget(base, bytes));
                 followed.all.is_empty() && followed.early.is_empty()
             }
             Self::Within(footprint) => {
@@ -243,7 +285,25 @@ pub(crate) enum Encounter {
 
 impl Piece {
     pub(crate) fn new(at: At, maker: Maker, touched: Touched) -> Self {
-        Self { at, maker, touched }
+        Self {
+            at,
+            maker,
+            touched,
+            told: Vec::new(),
+        }
+    }
+
+    /// Whether a later piece has read what this one has released.
+    fn tells(&self, later: &Piece) -> bool {
+        match (self.touched.followed(), later.touched.followed()) {
+            (Some(before), Some(now)) => now.is_told_by(before),
+            _ => false,
+        }
+    }
+
+    /// Whether a later piece follows one that has.
+    fn is_heard_ahead_of(&self, later: &Piece) -> bool {
+        self.told.iter().any(|told| later.at.turn.follows(told))
     }
 
     /// Whether it may have let the launch behind it begin.
@@ -478,6 +538,11 @@ impl Streams {
     /// two pieces is told with the earlier one.
     pub(crate) fn ran(&mut self, mut piece: Piece, found: impl FnMut(&Piece, &Piece, Encounter)) {
         self.compare(&piece, found);
+        for earlier in &mut self.pieces {
+            if matches!(earlier.beside(&piece), Beside::All) && earlier.tells(&piece) {
+                earlier.told.push(piece.at.turn.clone());
+            }
+        }
         if let Some(early) = piece.passes_on() {
             self.order.passes_on(early);
         }
@@ -502,9 +567,24 @@ impl Streams {
                         Beside::Early => early,
                         Beside::All | Beside::Nothing => all,
                     };
-                    before.meet(now, |meeting| match exact {
-                        true => found(earlier, piece, Encounter::Race(meeting)),
-                        false => possible = true,
+                    // What may come after a flag of the earlier piece is not decided.
+                    let mut sure: Option<Vec<[Touch; 2]>> = None;
+                    if earlier.is_heard_ahead_of(piece) || earlier.tells(piece) {
+                        let untold = piece.touched.followed().and_then(|of| of.untold.as_ref());
+                        let untold = untold.filter(|_| !earlier.is_heard_ahead_of(piece));
+                        let mut pairs = Vec::new();
+                        if let (Some(untold), Beside::All) = (untold, &beside) {
+                            before.meet(untold, |meeting| {
+                                pairs.push([meeting.one, meeting.other]);
+                                found(earlier, piece, Encounter::Race(meeting));
+                            });
+                        }
+                        sure = Some(pairs);
+                    }
+                    before.meet(now, |meeting| match &sure {
+                        None if exact => found(earlier, piece, Encounter::Race(meeting)),
+                        Some(sure) if sure.contains(&[meeting.one, meeting.other]) => {}
+                        _ => possible = true,
                     });
                 }
                 _ => possible = true,
@@ -701,6 +781,70 @@ mod tests {
         }
         print.settle();
         print
+    }
+
+    fn touched(writes: bool, site: u32, range: std::ops::Range<u64>) -> Footprint {
+        let touch = Touch {
+            writes,
+            wide: false,
+            bytes: 4,
+            site,
+        };
+        let mut print = Footprint::default();
+        print.touch(touch, 0, range.start, range.end - range.start);
+        print
+    }
+
+    #[test]
+    fn what_may_come_behind_a_flag_is_not_decided() {
+        let writer = || Followed {
+            all: touched(true, 1, 0..16),
+            released: touched(true, 2, 100..104),
+            ..Followed::default()
+        };
+        // By a thread that knows of no flag, by one that has seen one; by whom the flag was read.
+        let reader = |untold: Option<Footprint>, flag| Followed {
+            all: touched(false, 3, 0..16),
+            untold,
+            asked: touched(false, 4, flag..flag + 4),
+            ..Followed::default()
+        };
+        let nothing = || Some(Footprint::default());
+        for (reader, races, possible, later) in [
+            // No flag is read, or another one than the writer has set.
+            (reader(None, 100), 1, 0, 1),
+            (reader(nothing(), 96), 1, 0, 1),
+            (reader(nothing(), 100), 0, 1, 0),
+            // The same instruction has read before the flag was seen, or another one has.
+            (reader(Some(touched(false, 3, 4..8)), 100), 1, 0, 0),
+            (reader(Some(touched(false, 5, 4..8)), 100), 1, 1, 0),
+        ] {
+            let mut streams = Streams::new(true);
+            let mut found = [0, 0];
+            let of = |id| Stream {
+                id,
+                context: 0,
+                kind: Kind::NonBlocking,
+            };
+            let mut ran = |stream, followed: Followed| {
+                let at = streams.launch(&of(stream), "", false);
+                let piece = Piece::new(at, Maker::Call, followed.into());
+                let before = found;
+                streams.ran(piece, |_, _, encounter| match encounter {
+                    Encounter::Race(_) => found[0] += 1,
+                    Encounter::Possible => found[1] += 1,
+                });
+                [found[0] - before[0], found[1] - before[1]]
+            };
+            assert_eq!(ran(2, writer()), [0, 0]);
+            assert_eq!(ran(3, reader), [races, possible]);
+            // What follows the reader may come behind the flag too.
+            let behind = Followed {
+                all: touched(false, 6, 0..16),
+                ..Followed::default()
+            };
+            assert_eq!(ran(3, behind), [later, 1 - later]);
+        }
     }
 
     /// All work, each piece with its footprint if one is known, and never forgotten.

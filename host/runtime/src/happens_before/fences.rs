@@ -72,6 +72,9 @@ impl HappensBefore {
             FenceSemantics::Release => FenceKind::Release,
         };
         let scope = within;
+        if let Some(footprints) = &mut self.footprints {
+            footprints.fence(who, scope);
+        }
         self.hear(who, || EventKind::Fence { kind, scope });
         let kind = self.order.fence(&self.engine, active(who), kind, scope);
         self.engine.fence(warp(who), who.lanes, kind, scope);
