@@ -35,6 +35,10 @@ __global__ void used_in_graph(const int *data, int *out) {
     out[threadIdx.x] = data[threadIdx.x];  //~ race-with-call E
 }
 
+__global__ void used_behind_free_in_graph(const int *data, int *out) {
+    out[threadIdx.x] += data[threadIdx.x];  //~ race-with-call F
+}
+
 __global__ void fill(int *data, int value) { data[threadIdx.x] = value; }
 
 int main() {
@@ -105,11 +109,33 @@ int main() {
     CHECK(cudaGraphLaunch(exec, one));
     CHECK(cudaGraphLaunch(exec, two));
     CHECK(cudaDeviceSynchronize());
+    // The same, with the branch that frees first.
+    cudaGraph_t freeing;
+    cudaGraphExec_t frees;
+    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal));
+    CHECK(cudaMallocAsync(&data, bytes, one));
+    fill<<<1, n, 0, one>>>(data, 6);
+    order(one, two);
+#ifdef RACY
+    CHECK(cudaFreeAsync(data, one));
+#endif
+    used_behind_free_in_graph<<<1, n, 0, two>>>(data, out);
+    order(two, one);
+#ifndef RACY
+    CHECK(cudaFreeAsync(data, one));
+#endif
+    CHECK(cudaStreamEndCapture(one, &freeing));
+    CHECK(cudaGraphInstantiate(&frees, freeing, 0));
+    CHECK(cudaGraphLaunch(frees, one));
+    CHECK(cudaGraphLaunch(frees, one));
+    CHECK(cudaDeviceSynchronize());
     int host[n];
     bool right = true;
     CHECK(cudaMemcpy(host, out, bytes, cudaMemcpyDeviceToHost));
-    for (int i = 0; i < n; i++) right &= host[i] == 5;
+    for (int i = 0; i < n; i++) right &= host[i] == 17;
     CHECK(cudaGraphExecDestroy(exec));
     CHECK(cudaGraphDestroy(graph));
+    CHECK(cudaGraphExecDestroy(frees));
+    CHECK(cudaGraphDestroy(freeing));
     return verdict(right);
 }

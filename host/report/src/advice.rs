@@ -558,8 +558,11 @@ fn scopes(accesses: &[Access; 2], sources: &Sources) -> (String, Option<causes::
     )
 }
 
-/// What an access is and where, such as `read at x.cu:7`.
+/// What an access is and where, such as `read at x.cu:7`; a call on the host has no place.
 pub(crate) fn place(access: &Access, sources: &Sources) -> String {
+    if access.is_call() {
+        return access.function.clone();
+    }
     format!("{} at {}", access.act(), line(access, sources))
 }
 

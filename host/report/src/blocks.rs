@@ -32,9 +32,10 @@ pub(crate) fn help(
     let strong = accesses.iter().all(|access| access.sem != Semantics::Weak);
     let known = race.repair.as_ref();
     let counted = known.is_some_and(|known| known.counted.is_some());
+    let updates = known.is_some_and(|known| known.update.is_some());
     match race.why {
         _ if initialises(race, accesses) => {}
-        Why::Unordered if of_cluster(race) && !strong => {}
+        Why::Unordered if of_cluster(race) && !strong && !updates => {}
         Why::Strong | Why::Fences if of_cluster(race) => {}
         // A counter hands the data over, and needs fences.
         Why::Strong if race.level == Level::Grid && counted => return None,

@@ -584,7 +584,9 @@ impl<'a> Builder<'a> {
             }
             advice.cause
         });
-        let causes: Vec<_> = causes.collect();
+        let mut causes: Vec<_> = causes.collect();
+        let races = self.witnesses.iter().map(|witness| &witness.race);
+        streams::share_events(races, &mut causes);
         let views: Vec<_> = self.witnesses.into_iter().map(|of| of.views).collect();
         for (race, views) in report.races.iter_mut().zip(&views) {
             race.kernels = known::kernels(views);

@@ -535,6 +535,9 @@ pub const DEFAULT_STREAM: &str = "the default stream";
 /// What a person calls it where the host does something itself, in no stream.
 pub const HOST: &str = "the host";
 
+/// What a person's name of a stream begins with for the nodes of a graph that is launched into it.
+pub const OF_GRAPH: &str = "a graph in ";
+
 /// Two pieces of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launches {
@@ -549,6 +552,9 @@ pub struct Work {
     pub launch: Option<u64>,
     /// The stream, as a person calls it.
     pub stream: String,
+    /// Its place among all work, in the order in which that ran.
+    #[serde(default)]
+    pub number: u64,
 }
 
 /// Why two pieces of work that race are not ordered.

@@ -1,6 +1,9 @@
 //! Races between pieces of work of different streams.
 
+use std::collections::BTreeMap;
+
 use crate::advice::{Advice, kind};
+use crate::causes::Cause;
 use crate::log;
 use crate::log::{Apart, Call};
 use crate::model::{Access, KernelLaunch, Work};
@@ -55,6 +58,41 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
     }
 }
 
+/// Entries of two streams among which one event repairs several, at most: each is compared with all.
+const SHARED: usize = 256;
+
+/// Gives races between two streams their causes. An event that is recorded behind an operation and waited for ahead of
+/// another one also orders what comes earlier in the first stream and later in the second.
+pub(crate) fn share_events<'a>(
+    races: impl Iterator<Item = &'a log::Race>,
+    causes: &mut [Option<Cause>],
+) {
+    let mut of_streams: BTreeMap<[&str; 2], Vec<(usize, [u64; 2])>> = BTreeMap::new();
+    for (at, race) in races.enumerate() {
+        if let (log::Why::Streams, Apart::Streams | Apart::Devices, [one, other]) =
+            (race.why, race.apart, &race.work[..])
+        {
+            let all = of_streams.entry([&one.stream, &other.stream]).or_default();
+            all.push((at, [one.number, other.number]));
+        }
+    }
+    for ([first, second], all) in of_streams {
+        if first == second || all.len() > SHARED {
+            continue;
+        }
+        for &(at, [behind, ahead]) in &all {
+            let earlier = all.iter().filter(|(_, [before, _])| *before <= behind);
+            let later = all.iter().filter(|(_, [_, after])| *after >= ahead);
+            let earlier = earlier.map(|(_, [before, _])| format!("behind {before}"));
+            let later = later.map(|(_, [_, after])| format!("ahead of {after}"));
+            causes[at] = Some(Cause {
+                what: format!("event from {first} to {second}"),
+                places: earlier.chain(later).collect(),
+            });
+        }
+    }
+}
+
 /// The help: what orders the two operations.
 fn order(race: &log::Race, accesses: &[Access; 2]) -> String {
     match race.apart {
@@ -75,13 +113,26 @@ fn between_streams(race: &log::Race, accesses: &[Access; 2]) -> String {
         true => "",
         false => ", or use one stream for both",
     };
+    // A graph is launched as a whole.
+    let graph = |stream: &str| stream.strip_prefix(log::OF_GRAPH).map(str::to_owned);
+    let [in_first, in_second] = [0, 1].map(|n| streams.get(n).and_then(|of| graph(of)));
     let order = match streams[..] {
         [first, log::HOST] => format!(
             "let the host wait for {first} before it frees the memory (`cudaStreamSynchronize`), because `cudaFree` does not wait for work on memory from a pool; or free it in that stream (`cudaFreeAsync`)"
         ),
-        [first, second] if first != second => format!(
-            "record an event in {first} after the first operation (`cudaEventRecord`) and let {second} wait for it before the second operation (`cudaStreamWaitEvent`){one_stream}"
-        ),
+        [first, second] if first != second => {
+            let [first, after] = match &in_first {
+                Some(stream) => [stream, "the launch of the graph"],
+                None => [first, "the first operation"],
+            };
+            let [second, before] = match &in_second {
+                Some(stream) => [stream, "the launch of the graph"],
+                None => [second, "the second operation"],
+            };
+            format!(
+                "record an event in {first} after {after} (`cudaEventRecord`) and let {second} wait for it before {before} (`cudaStreamWaitEvent`){one_stream}"
+            )
+        }
         // Both are default streams, of two devices or of two host threads.
         _ => "record an event after the first operation in its stream (`cudaEventRecord`) and let the stream of the second operation wait for it before that (`cudaStreamWaitEvent`)".to_owned(),
     };
@@ -115,4 +166,40 @@ pub(crate) fn work(
             stream: work.stream.clone(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_repairs_what_lies_around_it() {
+        let race = |streams: [&str; 2], numbers: [u64; 2]| log::Race {
+            why: log::Why::Streams,
+            work: { streams.into_iter().zip(numbers) }
+                .map(|(stream, number)| log::Work {
+                    launch: None,
+                    stream: stream.to_owned(),
+                    number,
+                })
+                .collect(),
+            ..log::Race::default()
+        };
+        let races = [
+            race(["a", "b"], [1, 7]),
+            race(["a", "b"], [3, 6]),
+            race(["a", "b"], [2, 5]),
+            race(["b", "a"], [5, 8]),
+        ];
+        let mut causes = vec![None; races.len()];
+        share_events(races.iter(), &mut causes);
+        let repairs = |one: usize, other: usize| {
+            let of = |at: usize| causes[at].as_ref().unwrap();
+            of(one).what == of(other).what && of(one).places.is_superset(&of(other).places)
+        };
+        // Behind 3 and ahead of 6 lies between 1 and 7 too; 2 and 5 want an event ahead of 5.
+        assert!(repairs(1, 0) && repairs(2, 0));
+        assert!(!repairs(0, 1) && !repairs(1, 2) && !repairs(2, 1));
+        assert!(!repairs(3, 0) && !repairs(0, 3));
+    }
 }

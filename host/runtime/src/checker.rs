@@ -533,9 +533,9 @@ impl Checker {
         }
     }
 
-    /// Tells that memory was given back that stays allocated: what is done with it from now on has nothing to do with
-    /// what was done before.
-    pub fn given_back(&mut self, base: u64, bytes: u64) {
+    /// Tells that memory is got again that was given back and stayed allocated: what is done with it from now on has
+    /// nothing to do with what was done before.
+    pub fn got_again(&mut self, base: u64, bytes: u64) {
         self.streams.forget(base, bytes);
     }
 

@@ -263,7 +263,8 @@ impl HappensBefore {
             self.values.mixed(place, now);
         }
         self.open.clear();
-        self.pairs.explain(&self.engine, &self.lock_order);
+        self.pairs
+            .explain(&self.engine, &self.lock_order, &self.instructions);
     }
 
     fn meaning(&self, who: Executing) -> Option<Meaning> {
@@ -429,8 +430,8 @@ impl Observer for HappensBefore {
             polls.look(engine, active(who), &written, self.idle, place);
         }
         self.order.access(active(who), &access, place);
-        pairs.explain(engine, lock_order);
-        if meaning.waits {
+        pairs.explain(engine, lock_order, instructions);
+        if meaning.waits && meaning.grid.is_none() {
             pairs.waited(engine, warp(who), who.lanes);
         }
         if !told_later {
@@ -625,7 +626,7 @@ impl Observer for HappensBefore {
                 pairs.keep(class, race, false);
             }
         }
-        pairs.explain(engine, &self.lock_order);
+        pairs.explain(engine, &self.lock_order, &self.instructions);
         let tell = |engine: &mut Engine| engine.copy(me, from, to, issue, |_| ());
         self.order.tell(tell);
         if let Some(barriers) = &mut self.barriers {

@@ -219,6 +219,12 @@ impl Instructions {
             .is_some_and(|site| site.op == log::Op::Copy)
     }
 
+    /// True when a site is part of a barrier of the grid.
+    pub(crate) fn is_of_grid_barrier(&self, number: u32) -> bool {
+        let meaning = self.offset(number).and_then(|offset| self.at(offset));
+        meaning.is_some_and(|meaning| meaning.grid.is_some())
+    }
+
     /// An access by its number.
     pub(crate) fn site(&self, number: u32) -> Option<&log::Site> {
         self.sites.get(number as usize)

@@ -8,6 +8,7 @@ use shadow::hb::{
 };
 
 use crate::happens_before::each;
+use crate::instructions::Instructions;
 use crate::progress;
 use crate::sides::{Compared, Sides};
 
@@ -271,13 +272,24 @@ impl Pairs {
         }
     }
 
-    /// Looks for the causes of what was found just now.
-    pub(crate) fn explain(&mut self, engine: &Engine, lock_order: &LockOrder) {
+    /// Looks for the causes of what was found just now. The counter of a barrier of the grid is nobody's flag.
+    pub(crate) fn explain(
+        &mut self,
+        engine: &Engine,
+        lock_order: &LockOrder,
+        instructions: &Instructions,
+    ) {
         for at in self.fresh.drain(..) {
             let found = &mut self.found[at];
-            found.cause = engine.cause(&found.race);
             found.precedes_issue = engine.precedes_issue(&found.race);
             found.flag = engine.flag(&found.race);
+            let sites = found.flag.map(|flag| [flag.written, flag.read]);
+            let mut sites = sites.into_iter().flatten().flatten();
+            found.cause = match sites.any(|site| instructions.is_of_grid_barrier(site)) {
+                true => None,
+                false => engine.cause(&found.race),
+            };
+            found.flag = found.flag.filter(|_| found.cause.is_some());
             found.locks = lock_order.locks_of(&found.race);
             let made = engine.made(&found.race);
             found.told_late = false;

@@ -23,7 +23,7 @@ use ptx::dataflow::Dataflow;
 use self::flow::{Flow, Order};
 use self::places::Chosen;
 use self::update::Updates;
-use crate::log::{self, Around, Level, Repair, Space, Update};
+use crate::log::{self, Around, Cause, Level, Repair, Space, Update};
 
 /// Larger functions are not looked at.
 const STATEMENTS: usize = 20_000;
@@ -80,7 +80,10 @@ pub(crate) struct Known {
 impl Known {
     /// Adds it to a race of the two.
     pub(crate) fn put_in(self, race: &mut log::Race) {
-        if self.is_behind {
+        // An update has to become atomic; waiting at the mbarrier that one side comes by would order the two sides only.
+        let updates = self.repair.as_ref().is_some_and(|of| of.update.is_some());
+        let waits = matches!(race.cause, Some(Cause::NoWait | Cause::NoArrival));
+        if self.is_behind || updates && waits {
             (race.cause, race.flag) = (None, None);
         }
         race.repair = self.repair;

@@ -65,7 +65,7 @@ impl At {
         Self {
             turn,
             early: None,
-            stream: format!("a graph in {stream}"),
+            stream: format!("{}{stream}", log::OF_GRAPH),
             may_overlap,
             steps: Arc::default(),
             host_stream: None,
@@ -139,6 +139,8 @@ pub(crate) struct Piece {
     pub(crate) at: At,
     pub(crate) maker: Maker,
     pub(crate) touched: Touched,
+    /// Its place among all pieces, in the order in which they ran.
+    pub(crate) number: u64,
     /// The places of pieces that have read what this one has released.
     told: Vec<Turn>,
 }
@@ -289,6 +291,7 @@ impl Piece {
             at,
             maker,
             touched,
+            number: 0,
             told: Vec::new(),
         }
     }
@@ -384,6 +387,8 @@ pub struct Streams {
     follows_all: bool,
     /// Pieces that one of the host's threads has waited for, and that another one does not know of by itself.
     behind: VecDeque<Piece>,
+    /// Pieces so far.
+    ran: u64,
     /// Pieces that were forgotten, for want of room, since this was last asked.
     pub(crate) forgotten: u64,
 }
@@ -537,6 +542,8 @@ impl Streams {
     /// Compares a piece of work that has just run with those before it, and remembers it. The race of
     /// two pieces is told with the earlier one.
     pub(crate) fn ran(&mut self, mut piece: Piece, found: impl FnMut(&Piece, &Piece, Encounter)) {
+        self.ran += 1;
+        piece.number = self.ran;
         self.compare(&piece, found);
         for earlier in &mut self.pieces {
             if matches!(earlier.beside(&piece), Beside::All) && earlier.tells(&piece) {

@@ -272,6 +272,7 @@ fn a_race_between_streams_is_not_one_of_the_launch() {
         let work = |launch, stream: &str| Work {
             launch,
             stream: stream.into(),
+            number: 0,
         };
         Event::Race(Box::new(Race {
             why: Why::Streams,
@@ -312,6 +313,7 @@ fn between_streams(apart: Apart, streams: [&str; 2]) -> [String; 2] {
     let work = work.map(|(launch, stream)| Work {
         launch,
         stream: stream.into(),
+        number: 0,
     });
     let race = Race {
         why: Why::Streams,
@@ -344,6 +346,10 @@ fn help_for_streams_follows_why_nothing_orders_them() {
     }
     let [_, help] = between_streams(Apart::Nodes, ["a graph in stream #1"; 2]);
     assert!(help.starts_with("add an edge"));
+    let [_, help] = between_streams(Apart::Streams, ["a graph in stream #1", "stream #2"]);
+    assert!(help.starts_with(
+        "record an event in stream #1 after the launch of the graph (`cudaEventRecord`) and let stream #2 wait for it before the second operation"
+    ));
     let [message, help] = between_streams(Apart::Early, ["stream #1"; 2]);
     assert!(message.starts_with("race between dependent launches"));
     assert!(help.starts_with("call `cudaGridDependencySynchronize()`"));

@@ -184,6 +184,7 @@ impl Checker {
             work: [earlier, later]
                 .map(|piece| log::Work {
                     launch: number(piece),
+                    number: piece.number,
                     stream: match why {
                         log::Why::Streams => piece.at.host_stream().to_owned(),
                         _ => piece.at.stream.clone(),

@@ -160,6 +160,7 @@ impl HappensBefore {
             let class = fences::class(&mut self.order, &mut self.engine, &mut race);
             self.pairs.keep(class, race, false);
         }
-        self.pairs.explain(&self.engine, &self.lock_order);
+        self.pairs
+            .explain(&self.engine, &self.lock_order, &self.instructions);
     }
 }

@@ -242,10 +242,10 @@ impl Engine {
         }
     }
 
-    /// Tells the checker of memory that the program has given back, and that stays allocated.
-    pub(crate) fn given_back(&mut self, address: u64, bytes: u64) {
+    /// Tells the checker of memory that the program gets again, which has stayed allocated since it was given back.
+    pub(crate) fn got_again(&mut self, address: u64, bytes: u64) {
         if let Some(checker) = self.device.checker_mut() {
-            checker.given_back(address, bytes);
+            checker.got_again(address, bytes);
         }
     }
 

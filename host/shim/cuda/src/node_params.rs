@@ -112,18 +112,18 @@ impl State {
         // Nothing else frees what an earlier launch has allocated.
         match std::mem::replace(self.graph_memory(address)?, true) {
             true => Err(CUresult::INVALID_VALUE),
-            false => Ok(()),
+            false => {
+                let bytes = self.memory.get(&address).map_or(0, |of| of.bytes);
+                self.engine.got_again(address, bytes);
+                Ok(())
+            }
         }
     }
 
     /// Takes memory of a graph from the program.
     pub(crate) fn drop_graph_memory(&mut self, address: u64) -> Answer {
         match std::mem::replace(self.graph_memory(address)?, false) {
-            true => {
-                let bytes = self.memory.get(&address).map_or(0, |of| of.bytes);
-                self.engine.given_back(address, bytes);
-                Ok(())
-            }
+            true => Ok(()),
             false => Err(CUresult::INVALID_VALUE),
         }
     }
