@@ -1,10 +1,12 @@
-// Updates that look as if an order were missing: of memory of another block of the cluster, beside an mbarrier, and between
-// two barriers of the grid. What they lack is an atomic.
+// Updates that look as if an order were missing: of memory of another block of the cluster, beside an mbarrier, between two
+// barriers of the grid, and in a table. What they lack is an atomic.
 //@[clean] expect: no-race
 //@[racy] expect: advised
 //@[racy] says: one atomic operation: `atomicAdd(&far[values[i] % 4], 1)`
 //@[racy] says: one atomic operation: `atomicAdd(&sums[threadIdx.x % 2], value)`
-//@[racy] says: make the update at advice_sums.cu:59 one atomic operation, by a loop with `atomicCAS`
+//@[racy] says: make the update at advice_sums.cu:61 one atomic operation, by a loop with `atomicCAS`
+//@[racy] says: make the update at advice_sums.cu:77 one atomic operation, by a loop with `atomicCAS`
+//@[racy] says: make the update at advice_sums.cu:93 one atomic operation, by a loop with `atomicCAS`
 #include "app.h"
 #include <cooperative_groups.h>
 #include <cuda/barrier>
@@ -66,9 +68,40 @@ __global__ void take(int *owners, int *taken, int rounds) {
     }
 }
 
+// Each key takes the first free slot from its own on; nvcc moves the first look ahead of the loop.
+__global__ void insert(int *slots, const int *keys, int size) {
+    int key = keys[blockIdx.x * blockDim.x + threadIdx.x] + 1;
+    for (int at = key % 32;; at = (at + 1) % size) {
+#ifdef RACY
+        int old = slots[at];
+        if (old == 0) slots[at] = key;
+#else
+        int old = atomicCAS(&slots[at], 0, key);
+#endif
+        if (old == 0 || old == key) return;
+    }
+}
+
+// Half of the threads hand their sign to the element that the others look at first.
+__global__ void claim(int *owners, int size) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int *owner = &owners[i % size];
+    if (i % 2 == 0) {
+        atomicExch(owner, 1);
+    } else {
+#ifdef RACY
+        if (*owner == 0) *owner = 2;
+#else
+        atomicCAS(owner, 0, 2);
+#endif
+    }
+}
+
 int main() {
     const int blocks = 2, threads = 64, n = blocks * threads;
     int rounds = 3;
+    const int size = 256;
+    int *slots, filled[size];
     int *values, *out, *owners, *taken, host[8], given[n];
     for (int i = 0; i < n; i++) given[i] = i;
     CHECK(cudaMalloc(&values, sizeof given));
@@ -83,8 +116,18 @@ int main() {
     void *arguments[] = {&owners, &taken, &rounds};
     CHECK(cudaLaunchCooperativeKernel((void *)take, blocks, threads, arguments));
     CHECK(cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost));
+    CHECK(cudaMalloc(&slots, sizeof filled));
+    CHECK(cudaMemset(slots, 0, sizeof filled));
+    insert<<<blocks, threads>>>(slots, values, size);
+    CHECK(cudaMemcpy(filled, slots, sizeof filled, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemset(slots, 0, sizeof filled));
+    claim<<<blocks, threads>>>(slots, 9);
+    int keys = 0;
+    for (int slot : filled) keys += slot != 0;
     bool right = host[4] + host[5] == threads * (threads - 1) / 2 && host[6] == rounds * n / 2;
     for (int i = 0; i < 4; i++) right = right && host[i] == n / 4;
+    right = right && keys == n;
+    CHECK(cudaFree(slots));
     CHECK(cudaFree(values));
     CHECK(cudaFree(out));
     CHECK(cudaFree(owners));

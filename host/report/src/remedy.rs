@@ -235,8 +235,9 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
     let [one, other] = accesses.each_ref().map(is_atomic);
     let is_mixed = one != other;
     let known = race.repair.as_ref();
-    // Where one side is atomic already, the other has to be.
-    let commuting = known.filter(|_| !is_mixed);
+    // Where one half of an update is strong already, the other has to be.
+    let halves = is_mixed && !accesses.iter().any(|access| access.atomic);
+    let commuting = known.filter(|_| !halves);
     let commuting = commuting.and_then(|repair| repair.update.as_ref());
     // Of accesses in different functions the source text is all there is.
     if (known.is_none() || commuting.is_some())

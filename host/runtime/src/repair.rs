@@ -179,13 +179,19 @@ fn together(
         let racing = |at: usize| racing.contains(&flow.line(at));
         let common = updates.common(sites, racing)?;
         // If many threads read, and something else decides which of them writes, there is no update.
-        let parts = |load| {
-            let store = common.stores[0];
-            let mut branches = flow.parting(store, load);
-            branches.any(|branch| !updates.decides_branch(load, branch))
+        let store = common.stores[0];
+        let loads = updates.loads(store);
+        let parts = |load: &usize| {
+            let decided = |branch| { loads.iter() }.any(|&of| updates.decides_branch(of, branch));
+            let mut branches = flow.parting(store, *load);
+            branches.any(|branch| !decided(branch))
         };
-        let is_store = |at: &usize| common.stores.contains(at);
-        if common.is_of_any() && sites.iter().any(|at| !is_store(at) && parts(*at)) {
+        // The other side of an update may be an atomic.
+        let parted = |at: &usize| match loads.contains(at) {
+            true => parts(at),
+            false => !common.stores.contains(at) && loads.iter().any(parts),
+        };
+        if common.is_of_any() && sites.iter().any(parted) {
             return None;
         }
         let stores = common.stores.iter();

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use ptx::ast::{Body, Guard, Instruction, Operand, Statement};
+use ptx::ast::{AddressBase, Body, Guard, Instruction, Operand, Statement};
 use ptx::cfg::{BlockId, Cfg};
 use ptx::dataflow::Dataflow;
 use ptx::isa;
@@ -90,7 +90,8 @@ impl<'a> Updates<'a> {
         let (Some((store, name)), Some((also, same))) = (one, other) else {
             let any = self.any(sites).map(|store| (store, ANY));
             let exchange = || self.exchange(sites).map(|store| (store, EXCHANGE));
-            let (store, call) = any.or_else(exchange)?;
+            let beside = || self.beside_atomic(sites).map(|store| (store, ANY));
+            let (store, call) = any.or_else(exchange).or_else(beside)?;
             return Some(Common {
                 call,
                 stores: vec![store],
@@ -293,16 +294,39 @@ impl<'a> Updates<'a> {
             .then_some(store)
     }
 
+    /// The store of an update that a site belongs to where what was there decides whether there is a store, if the other
+    /// site is an atomic.
+    fn beside_atomic(&self, sites: [usize; 2]) -> Option<usize> {
+        let of_opcode = |opcode: &str| {
+            let is = |at: &&usize| self.instruction(**at).is_some_and(|of| of.opcode == opcode);
+            sites.iter().find(is).copied()
+        };
+        of_opcode("atom")?;
+        let decides =
+            |load: usize, store: usize| self.alike([store, load]) && self.decides(load, store);
+        let ats = |opcode| self.of_opcode(opcode).map(|(at, _)| at);
+        match (of_opcode("st"), of_opcode("ld")) {
+            (Some(store), _) => ats("ld").any(|load| decides(load, store)).then_some(store),
+            (None, Some(load)) => ats("st").find(|&store| decides(load, store)),
+            (None, None) => None,
+        }
+    }
+
     /// The store among the sites, what it stores, and the loads from its address that the other site may be.
     fn pair(&self, sites: [usize; 2]) -> Option<(usize, &'a Operand, Vec<usize>)> {
         let (store, of) = self.of_opcode("st").find(|(at, _)| sites.contains(at))?;
         let [_, value] = &of.operands[..] else {
             return None;
         };
-        let fits = |load: usize| sites.iter().all(|site| [load, store].contains(site));
+        let mut loads = self.loads(store);
+        loads.retain(|&load| sites.iter().all(|site| [load, store].contains(site)));
+        Some((store, value, loads))
+    }
+
+    /// The loads from the address of a store.
+    pub(super) fn loads(&self, store: usize) -> Vec<usize> {
         let loads = self.of_opcode("ld").map(|(at, _)| at);
-        let loads = loads.filter(|&load| fits(load) && self.alike([store, load]));
-        Some((store, value, loads.collect()))
+        loads.filter(|&load| self.alike([store, load])).collect()
     }
 
     /// The loads or stores of memory.
@@ -449,7 +473,43 @@ impl<'a> Updates<'a> {
     /// Whether two loads or stores have the same address.
     fn alike(&self, sites: [usize; 2]) -> bool {
         let [one, other] = sites.map(|at| self.address(at));
-        one.is_some() && one == other
+        one.is_some() && one == other || self.stays(sites)
+    }
+
+    /// Whether a store is behind a load from the register that it writes to, on a path that leaves the register as it is: a
+    /// loop may end with another value in it each time.
+    fn stays(&self, [store, load]: [usize; 2]) -> bool {
+        let address = |at: usize, place: usize| match self.instruction(at)?.operands.get(place)? {
+            Operand::Address {
+                base: AddressBase::Name(base),
+                offset,
+            } => Some((self.flow.register(at, base)?, offset)),
+            _ => None,
+        };
+        let (Some(one), Some(other)) = (address(store, 0), address(load, 1)) else {
+            return false;
+        };
+        if one != other {
+            return false;
+        }
+        let changes = self.flow.writes(one.0);
+        let mut entered = vec![false; self.cfg.blocks.len()];
+        let mut work = vec![(self.cfg.block_of(load), load + 1)];
+        while let Some((block, start)) = work.pop() {
+            let mut here = start..self.cfg.blocks[block].end;
+            match here.find(|at| *at == store || changes.contains(at)) {
+                Some(at) if at == store => return true,
+                Some(_) => {}
+                None => {
+                    for &next in &self.cfg.blocks[block].successors {
+                        if !std::mem::replace(&mut entered[next], true) {
+                            work.push((next, self.cfg.blocks[next].start));
+                        }
+                    }
+                }
+            }
+        }
+        false
     }
 
     /// The address of a load or store.
