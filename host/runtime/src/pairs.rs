@@ -15,6 +15,9 @@ use crate::sides::{Compared, Sides};
 /// Pairs of sites kept per launch.
 const PAIRS: usize = 4096;
 
+/// Of those, pairs per CTA of which it is looked at each poll whether a flag explains them.
+const UNEXPLAINED: usize = 64;
+
 /// What is wrong with two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
@@ -297,11 +300,13 @@ impl Pairs {
                 let race = found.race;
                 for side in [race.earlier, race.later] {
                     let of_cta = self.unexplained.entry(side.thread.cta).or_default();
-                    of_cta.push(Unexplained {
-                        pair: at,
-                        race,
-                        made,
-                    });
+                    if of_cta.len() < UNEXPLAINED {
+                        of_cta.push(Unexplained {
+                            pair: at,
+                            race,
+                            made,
+                        });
+                    }
                 }
             }
         }

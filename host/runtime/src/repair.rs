@@ -68,22 +68,30 @@ impl Pair {
 pub(crate) struct Known {
     /// What orders them; none when they stand in different functions.
     pub(crate) repair: Option<Repair>,
-    /// The flag was read too late in this run, and no path without a barrier leads from there to the access that ought to
-    /// wait: that barrier is not what is missing.
-    pub(crate) is_behind: bool,
+    /// What it says against a cause.
+    pub(crate) refuted: Refuted,
     /// Barriers around each of them; empty as well then.
     pub(crate) around: Vec<Around>,
     /// They are stores of the same constant.
     pub(crate) same_value: bool,
 }
 
+/// What the text says against the cause that a run has shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Refuted {
+    /// The flag was read too late in this run, and no path without a barrier leads from there to the access that ought to
+    /// wait: that barrier is not what is missing.
+    is_behind: bool,
+    /// The accesses are an update that no thread repeats. It has to become atomic; waiting at an mbarrier that one side
+    /// comes by would order two threads only.
+    is_one_update: bool,
+}
+
 impl Known {
     /// Adds it to a race of the two.
     pub(crate) fn put_in(self, race: &mut log::Race) {
-        // An update has to become atomic; waiting at the mbarrier that one side comes by would order the two sides only.
-        let updates = self.repair.as_ref().is_some_and(|of| of.update.is_some());
         let waits = matches!(race.cause, Some(Cause::NoWait | Cause::NoArrival));
-        if self.is_behind || updates && waits {
+        if self.refuted.is_behind || self.refuted.is_one_update && waits {
             (race.cause, race.flag) = (None, None);
         }
         race.repair = self.repair;
@@ -113,7 +121,7 @@ impl Repairs {
         for pair in new {
             let known = Known {
                 repair: None,
-                is_behind: false,
+                refuted: Refuted::default(),
                 around: Vec::new(),
                 same_value: stored::same(&self.module, pair.lines),
             };
@@ -127,10 +135,10 @@ impl Repairs {
         for (line, pairs) in functions {
             let chosen = self.chosen.entry(line).or_default();
             let repairs = together(&self.module, line, &pairs, chosen, &racing);
-            for ((pair, _), (repair, around, is_behind)) in pairs.iter().zip(repairs) {
+            for ((pair, _), (repair, around, refuted)) in pairs.iter().zip(repairs) {
                 if let Some(known) = self.known.get_mut(pair) {
                     known.repair = Some(repair);
-                    known.is_behind = is_behind;
+                    known.refuted = refuted;
                     known.around = around.into();
                 }
             }
@@ -162,7 +170,7 @@ fn together(
     pairs: &[(Pair, [usize; 2])],
     chosen: &mut Chosen,
     racing: &HashSet<u32>,
-) -> Vec<(Repair, [Around; 2], bool)> {
+) -> Vec<(Repair, [Around; 2], Refuted)> {
     let mut functions = module.functions();
     let of_line = |of: &&Function| module.line_column(of.span.start).0 == line;
     let found = functions.find(of_line).and_then(|function| {
@@ -261,9 +269,14 @@ fn together(
             .told_late
             .zip(read)
             .is_some_and(|(side, read)| !flow.reaches([read, sites[side]], &[], Order::Block));
-        (repair, around, is_behind)
+        let refuted = Refuted {
+            is_behind,
+            is_one_update: repair.update.is_some()
+                && !flow.reaches([sites[0]; 2], &[], Order::Launch),
+        };
+        (repair, around, refuted)
     });
-    let mut repairs: Vec<(Repair, [Around; 2], bool)> = repairs.collect();
+    let mut repairs: Vec<(Repair, [Around; 2], Refuted)> = repairs.collect();
     // If another race needs the same barrier anyway, that barrier also stands on the path that skips this one.
     let places = |of: &Repair| -> Vec<u32> { of.points.iter().map(|point| point.place).collect() };
     let needed = repairs.iter().filter(|(of, ..)| of.passed.is_none());
