@@ -4,8 +4,9 @@
 //@[clean] expect: no-race
 //@[racy] expect: race
 //@[racy] says: error[CR014]
-//@[racy] says: first: cudaMemset or its like, in the default stream
-//@[racy] says: second: cudaMemcpy or its like, in the default stream
+//@[racy] says: first: cudaMemset or its like, called at stream_copies.cu:41 main, in the default stream
+//@[racy] says: second: cudaMemcpy or its like, called at stream_copies.cu:50 main, in the default stream
+//@ nvcc: -cudart shared -arch=sm_90 -g
 //@[racy] unseen-in-fast: races between launches of different streams were not looked for everywhere
 //@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device
 #include "app.h"

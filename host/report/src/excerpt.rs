@@ -6,7 +6,7 @@ use std::rc::Rc;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
 
 use crate::advice::{line as line_of, place as place_of};
-use crate::log;
+use crate::log::{self, HostFrame};
 use crate::model::{
     Access, Act, Address, FrameAt, KernelLaunch, Kind, Level, Misused, Op, Race, Report, Semantics,
     Space, Standing,
@@ -101,6 +101,7 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
         other,
     ] = &places
         && (path, text, line) == (&other.path, &other.text, &other.line)
+        && !first.is_call()
     {
         let snippet = Snippet::source(text.to_string())
             .path(path.clone())
@@ -252,17 +253,22 @@ pub(crate) fn remarks(
         .devices
         .first()
         .map_or("the device", |device| &device.name);
-    let launched = |kernel: &KernelLaunch| {
-        let by = kernel.launched_by.as_ref();
-        let frames = kernel.host_stack.iter().filter(|_| by.is_none());
-        let frames = frames.take(HOST_FRAMES).map(|at| {
+    let host = |done: &str, stack: &[HostFrame]| {
+        let frames = stack.iter().take(HOST_FRAMES).map(|at| {
             let file = sources.shown(&at.file);
             format!("{file}:{} {}", at.line, at.function)
         });
         let frames: Vec<String> = frames.collect();
-        let at = match frames.is_empty() {
+        match frames.is_empty() {
             true => String::new(),
-            false => format!(", launched at {}", frames.join(" <- ")),
+            false => format!(", {done} at {}", frames.join(" <- ")),
+        }
+    };
+    let launched = |kernel: &KernelLaunch| {
+        let by = kernel.launched_by.as_ref();
+        let at = match by {
+            None => host("launched", &kernel.host_stack),
+            Some(_) => String::new(),
         };
         format!(
             "{}  launch #{}, grid {} block {}{}{at}",
@@ -280,7 +286,7 @@ pub(crate) fn remarks(
     for work in &race.work {
         let what = match (&work.kernel, &work.call) {
             (Some(kernel), _) => launched(kernel),
-            (None, Some(call)) => call.clone(),
+            (None, Some(call)) => format!("{call}{}", host("called", &work.host_stack)),
             (None, None) => "a launch".to_owned(),
         };
         let name = work.role.into();

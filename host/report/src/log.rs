@@ -555,6 +555,12 @@ pub struct Work {
     /// Its place among all work, in the order in which that ran.
     #[serde(default)]
     pub number: u64,
+    /// As in [`Launch`], for a call on the host.
+    #[serde(default)]
+    pub host_calls: u32,
+    /// As there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_stack: Vec<HostFrame>,
 }
 
 /// Why two pieces of work that race are not ordered.

@@ -25,7 +25,7 @@ use crate::rules::RuleId;
 use crate::words::shortened;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.24";
+pub const SCHEMA_VERSION: &str = "1.25";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -558,6 +558,9 @@ pub struct Work {
     pub call: Option<String>,
     /// The stream.
     pub stream: String,
+    /// The source of the calls on the host that a call is made in, innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub host_stack: Vec<HostFrame>,
 }
 
 /// The launch of the first witness.

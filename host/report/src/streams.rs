@@ -164,6 +164,7 @@ pub(crate) fn work(
             kernel: work.launch.and_then(&launch),
             call: access.is_call().then(|| access.ptx.text.clone()),
             stream: work.stream.clone(),
+            host_stack: work.host_stack.clone(),
         })
         .collect()
 }
@@ -178,9 +179,9 @@ mod tests {
             why: log::Why::Streams,
             work: { streams.into_iter().zip(numbers) }
                 .map(|(stream, number)| log::Work {
-                    launch: None,
                     stream: stream.to_owned(),
                     number,
+                    ..log::Work::default()
                 })
                 .collect(),
             ..log::Race::default()

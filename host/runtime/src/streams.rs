@@ -141,6 +141,8 @@ pub(crate) struct Piece {
     pub(crate) touched: Touched,
     /// Its place among all pieces, in the order in which they ran.
     pub(crate) number: u64,
+    /// The list of calls that a call on the host is made in; 0 where that is not known.
+    pub(crate) host_calls: u32,
     /// The places of pieces that have read what this one has released.
     told: Vec<Turn>,
 }
@@ -292,8 +294,14 @@ impl Piece {
             maker,
             touched,
             number: 0,
+            host_calls: 0,
             told: Vec::new(),
         }
+    }
+
+    /// The same, made in a list of calls on the host.
+    pub(crate) fn called_in(self, host_calls: u32) -> Self {
+        Self { host_calls, ..self }
     }
 
     /// Whether a later piece has read what this one has released.

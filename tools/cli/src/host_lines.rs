@@ -21,7 +21,7 @@ const OF_RUNTIME: [&str; 3] = [".cudafe1.stub.c", "/cuda_runtime.h", "/include/c
 /// A call, with the linker's name of its function.
 type Named = (HostFrame, String);
 
-/// Fills in the source of all launches, as far as the program was compiled with `-g`; calls inside of our `libraries`
+/// Fills in the source of all launches, and of calls that race, as far as the program was compiled with `-g`; calls inside of our `libraries`
 /// are left out.
 pub(crate) fn fill(logs: &mut [Log], libraries: &Path) {
     let mut programs = HashMap::new();
@@ -50,7 +50,14 @@ pub(crate) fn fill(logs: &mut [Log], libraries: &Path) {
                 }
                 Event::Launch(launch) => {
                     if let Some(frames) = known.get(&launch.host_calls) {
-                        launch.host_stack = stack(frames, &launch.kernel);
+                        launch.host_stack = stack(frames, Some(&launch.kernel));
+                    }
+                }
+                Event::Race(race) => {
+                    for work in &mut race.work {
+                        if let Some(frames) = known.get(&work.host_calls) {
+                            work.host_stack = stack(frames, None);
+                        }
                     }
                 }
                 _ => {}
@@ -98,10 +105,10 @@ fn is_kernel(symbol: &str, kernel: &str) -> bool {
     is_called(kernel, symbol) || within.is_some_and(|name| is_called(kernel, &name))
 }
 
-/// The calls without those that every launch of a kernel has.
-fn stack(frames: &[Named], kernel: &str) -> Vec<HostFrame> {
+/// The calls without those that every launch of a kernel has, and without those in headers of the runtime.
+fn stack(frames: &[Named], kernel: Option<&str>) -> Vec<HostFrame> {
     let launches = |(frame, symbol): &&Named| {
-        is_kernel(symbol, kernel)
+        kernel.is_some_and(|kernel| is_kernel(symbol, kernel))
             || symbol.contains(STUB)
             || OF_RUNTIME.iter().any(|part| frame.file.contains(part))
     };
@@ -216,7 +223,7 @@ mod tests {
             named("/usr/include/cuda_runtime.h", "other"),
         ];
         let shown = |kernel: &str| {
-            let stack = stack(&frames, kernel).into_iter();
+            let stack = stack(&frames, Some(kernel)).into_iter();
             stack.map(|frame| frame.function).collect::<Vec<_>>()
         };
         assert_eq!(shown("_Z5countPi"), ["main", "other"]);

@@ -272,7 +272,7 @@ fn a_race_between_streams_is_not_one_of_the_launch() {
         let work = |launch, stream: &str| Work {
             launch,
             stream: stream.into(),
-            number: 0,
+            ..Work::default()
         };
         Event::Race(Box::new(Race {
             why: Why::Streams,
@@ -313,7 +313,7 @@ fn between_streams(apart: Apart, streams: [&str; 2]) -> [String; 2] {
     let work = work.map(|(launch, stream)| Work {
         launch,
         stream: stream.into(),
-        number: 0,
+        ..Work::default()
     });
     let race = Race {
         why: Why::Streams,

@@ -366,12 +366,20 @@ impl Checker {
         self.write(log::Event::Launch(Box::new(launch)));
     }
 
+    /// The number of the list of calls on the host that the calling thread is in; 0 where that is not to be known.
+    pub(super) fn host_calls_here(&mut self) -> u32 {
+        if !self.options.host_calls {
+            return 0;
+        }
+        let (number, new) = self.host_calls.here();
+        new.into_iter().for_each(|event| self.write(event));
+        number
+    }
+
     /// Counts a launch, and writes down that it is about to begin.
     fn log_begin(&mut self, pending: &mut PendingLaunch) {
-        if self.options.check && self.options.host_calls {
-            let (number, new) = self.host_calls.here();
-            pending.launch.host_calls = number;
-            new.into_iter().for_each(|event| self.write(event));
+        if self.options.check {
+            pending.launch.host_calls = self.host_calls_here();
         }
         self.launches += 1;
         let launch = &pending.launch;

@@ -31,7 +31,13 @@ impl Checker {
                 all: footprint,
                 ..Followed::default()
             };
-            self.compare(Piece::new(at, Maker::Call, touched.into()));
+            // What nothing runs beside is in no report.
+            let host_calls = match at.may_overlap {
+                true => self.host_calls_here(),
+                false => 0,
+            };
+            let piece = Piece::new(at, Maker::Call, touched.into());
+            self.compare(piece.called_in(host_calls));
         }
     }
 
@@ -43,6 +49,7 @@ impl Checker {
                 ..Followed::default()
             };
             let piece = Piece::new(self.streams.on_host(), Maker::Call, touched.into());
+            let piece = piece.called_in(self.host_calls_here());
             let streams = std::mem::take(&mut self.streams);
             let mut met = Vec::new();
             streams.compare(&piece, |earlier, later, encounter| {
@@ -185,6 +192,8 @@ impl Checker {
                 .map(|piece| log::Work {
                     launch: number(piece),
                     number: piece.number,
+                    host_calls: piece.host_calls,
+                    host_stack: Vec::new(),
                     stream: match why {
                         log::Why::Streams => piece.at.host_stream().to_owned(),
                         _ => piece.at.stream.clone(),
