@@ -5,8 +5,8 @@
 //@[racy] says: one atomic operation: `atomicAdd(&far[values[i] % 4], 1)`
 //@[racy] says: one atomic operation: `atomicAdd(&sums[threadIdx.x % 2], value)`
 //@[racy] says: make the update at advice_sums.cu:61 one atomic operation, by a loop with `atomicCAS`
-//@[racy] says: make the update at advice_sums.cu:77 one atomic operation, by a loop with `atomicCAS`
-//@[racy] says: make the update at advice_sums.cu:93 one atomic operation, by a loop with `atomicCAS`
+//@[racy] says: make the update at advice_sums.cu:81 one atomic operation, by a loop with `atomicCAS`
+//@[racy] says: make the update at advice_sums.cu:101 one atomic operation, by a loop with `atomicCAS`
 #include "app.h"
 #include <cooperative_groups.h>
 #include <cuda/barrier>
@@ -49,12 +49,12 @@ __global__ void add(const int *values, int *out) {
     if (threadIdx.x < 2) out[threadIdx.x] = sums[threadIdx.x];
 }
 
-// In each round, whoever finds an element free takes it. Threads of two blocks ask for each.
+// In each round, whoever finds an element free takes it. From the second on, threads of two blocks ask for each.
 __global__ void take(int *owners, int *taken, int rounds) {
     auto grid = groups::this_grid();
     int threads = gridDim.x * blockDim.x;
     for (int round = 0; round < rounds; round++) {
-        int at = round * threads + grid.thread_rank() % (threads / 2);
+        int at = round * threads + grid.thread_rank() % (round == 0 ? threads : threads / 2);
         int *owner = &owners[at];
 #ifdef RACY
         if (*owner == 0) {
@@ -68,17 +68,25 @@ __global__ void take(int *owners, int *taken, int rounds) {
     }
 }
 
+struct Slot {
+    int key, used, unused;
+};
+
 // Each key takes the first free slot from its own on; nvcc moves the first look ahead of the loop.
-__global__ void insert(int *slots, const int *keys, int size) {
+__global__ void insert(Slot *slots, const int *keys, int size) {
     int key = keys[blockIdx.x * blockDim.x + threadIdx.x] + 1;
     for (int at = key % 32;; at = (at + 1) % size) {
 #ifdef RACY
-        int old = slots[at];
-        if (old == 0) slots[at] = key;
+        int old = slots[at].key;
+        if (old == 0) slots[at].key = key;
 #else
-        int old = atomicCAS(&slots[at], 0, key);
+        int old = atomicCAS(&slots[at].key, 0, key);
 #endif
-        if (old == 0 || old == key) return;
+        if (old == 0) {
+            atomicExch(&slots[at].used, 1);
+            return;
+        }
+        if (old == key) return;
     }
 }
 
@@ -101,7 +109,7 @@ int main() {
     const int blocks = 2, threads = 64, n = blocks * threads;
     int rounds = 3;
     const int size = 256;
-    int *slots, filled[size];
+    Slot *slots, filled[size];
     int *values, *out, *owners, *taken, host[8], given[n];
     for (int i = 0; i < n; i++) given[i] = i;
     CHECK(cudaMalloc(&values, sizeof given));
@@ -120,11 +128,10 @@ int main() {
     CHECK(cudaMemset(slots, 0, sizeof filled));
     insert<<<blocks, threads>>>(slots, values, size);
     CHECK(cudaMemcpy(filled, slots, sizeof filled, cudaMemcpyDeviceToHost));
-    CHECK(cudaMemset(slots, 0, sizeof filled));
-    claim<<<blocks, threads>>>(slots, 9);
+    claim<<<blocks, threads>>>(owners, 9);
     int keys = 0;
-    for (int slot : filled) keys += slot != 0;
-    bool right = host[4] + host[5] == threads * (threads - 1) / 2 && host[6] == rounds * n / 2;
+    for (const Slot &slot : filled) keys += slot.used;
+    bool right = host[4] + host[5] == threads * (threads - 1) / 2 && host[6] == (rounds + 1) * n / 2;
     for (int i = 0; i < 4; i++) right = right && host[i] == n / 4;
     right = right && keys == n;
     CHECK(cudaFree(slots));
