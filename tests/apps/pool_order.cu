@@ -89,53 +89,47 @@ int main() {
 #endif
     CHECK(cudaFree(data));
 
-    // A graph in two branches, of which one frees what both read.
-    cudaGraph_t graph;
-    cudaGraphExec_t exec;
-    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal));
-    CHECK(cudaMallocAsync(&data, bytes, one));
-    fill<<<1, n, 0, one>>>(data, 5);
-    order(one, two);
-    used_in_graph<<<1, n, 0, two>>>(data, out);
+    // Launches a graph twice that allocates memory, fills it, and goes on in two branches.
+    auto launch_graph = [&](int value, cudaStream_t again, auto branches) {
+        cudaGraph_t graph;
+        cudaGraphExec_t exec;
+        CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal));
+        CHECK(cudaMallocAsync(&data, bytes, one));
+        fill<<<1, n, 0, one>>>(data, value);
+        order(one, two);
+        branches();
+        CHECK(cudaStreamEndCapture(one, &graph));
+        CHECK(cudaGraphInstantiate(&exec, graph, 0));
+        CHECK(cudaGraphLaunch(exec, one));
+        CHECK(cudaGraphLaunch(exec, again));
+        CHECK(cudaDeviceSynchronize());
+        CHECK(cudaGraphExecDestroy(exec));
+        CHECK(cudaGraphDestroy(graph));
+    };
+    launch_graph(5, two, [&] {
+        used_in_graph<<<1, n, 0, two>>>(data, out);
 #ifndef RACY
-    order(two, one);
+        order(two, one);
 #endif
-    CHECK(cudaFreeAsync(data, one));
+        CHECK(cudaFreeAsync(data, one));
 #ifdef RACY
-    order(two, one);
+        order(two, one);
 #endif
-    CHECK(cudaStreamEndCapture(one, &graph));
-    CHECK(cudaGraphInstantiate(&exec, graph, 0));
-    CHECK(cudaGraphLaunch(exec, one));
-    CHECK(cudaGraphLaunch(exec, two));
-    CHECK(cudaDeviceSynchronize());
-    // The same, with the branch that frees first.
-    cudaGraph_t freeing;
-    cudaGraphExec_t frees;
-    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal));
-    CHECK(cudaMallocAsync(&data, bytes, one));
-    fill<<<1, n, 0, one>>>(data, 6);
-    order(one, two);
+    });
+    // Racy: the branch that frees comes first.
+    launch_graph(6, one, [&] {
 #ifdef RACY
-    CHECK(cudaFreeAsync(data, one));
+        CHECK(cudaFreeAsync(data, one));
 #endif
-    used_behind_free_in_graph<<<1, n, 0, two>>>(data, out);
-    order(two, one);
+        used_behind_free_in_graph<<<1, n, 0, two>>>(data, out);
+        order(two, one);
 #ifndef RACY
-    CHECK(cudaFreeAsync(data, one));
+        CHECK(cudaFreeAsync(data, one));
 #endif
-    CHECK(cudaStreamEndCapture(one, &freeing));
-    CHECK(cudaGraphInstantiate(&frees, freeing, 0));
-    CHECK(cudaGraphLaunch(frees, one));
-    CHECK(cudaGraphLaunch(frees, one));
-    CHECK(cudaDeviceSynchronize());
+    });
     int host[n];
     bool right = true;
     CHECK(cudaMemcpy(host, out, bytes, cudaMemcpyDeviceToHost));
     for (int i = 0; i < n; i++) right &= host[i] == 17;
-    CHECK(cudaGraphExecDestroy(exec));
-    CHECK(cudaGraphDestroy(graph));
-    CHECK(cudaGraphExecDestroy(frees));
-    CHECK(cudaGraphDestroy(freeing));
     return verdict(right);
 }

@@ -288,7 +288,7 @@ fn lacking(cause: &Cause, race: &log::Race) -> String {
                 false => "between the read of the flag and the first access",
             };
             format!(
-                "{first} has observed later a flag that {second} wrote, but there is no `__syncthreads()` {places}"
+                "another thread of {first} waits for a flag that {second} wrote, but there is no `__syncthreads()` {places}"
             )
         }
         Cause::NoWait => {

@@ -585,7 +585,10 @@ impl<'a> Builder<'a> {
             advice.cause
         });
         let mut causes: Vec<_> = causes.collect();
-        let races = self.witnesses.iter().map(|witness| &witness.race);
+        let races = self.witnesses.iter().map(|witness| {
+            let processes = witness.launches.iter().map(|&(process, _)| process);
+            (&witness.race, processes.collect())
+        });
         streams::share_events(races, &mut causes);
         let views: Vec<_> = self.witnesses.into_iter().map(|of| of.views).collect();
         for (race, views) in report.races.iter_mut().zip(&views) {

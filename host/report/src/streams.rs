@@ -1,6 +1,6 @@
 //! Races between pieces of work of different streams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::advice::{Advice, kind};
 use crate::causes::Cause;
@@ -58,25 +58,28 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
     }
 }
 
-/// Entries of two streams among which one event repairs several, at most: each is compared with all.
+/// If there are more races between two streams, each is an entry of its own: all are compared with each other.
 const SHARED: usize = 256;
 
-/// Gives races between two streams their causes. An event that is recorded behind an operation and waited for ahead of
-/// another one also orders what comes earlier in the first stream and later in the second.
+/// Gives races between two streams their causes; each comes with the processes that had it. An event that is recorded
+/// behind an operation and waited for ahead of another one also orders what comes earlier in the first stream and later in
+/// the second.
 pub(crate) fn share_events<'a>(
-    races: impl Iterator<Item = &'a log::Race>,
+    races: impl Iterator<Item = (&'a log::Race, BTreeSet<usize>)>,
     causes: &mut [Option<Cause>],
 ) {
-    let mut of_streams: BTreeMap<[&str; 2], Vec<(usize, [u64; 2])>> = BTreeMap::new();
-    for (at, race) in races.enumerate() {
+    type Streams<'a> = (BTreeSet<usize>, [&'a str; 2]);
+    let mut of_streams: BTreeMap<Streams<'_>, Vec<(usize, [u64; 2])>> = BTreeMap::new();
+    for (at, (race, processes)) in races.enumerate() {
         if let (log::Why::Streams, Apart::Streams | Apart::Devices, [one, other]) =
             (race.why, race.apart, &race.work[..])
         {
-            let all = of_streams.entry([&one.stream, &other.stream]).or_default();
+            let streams = (processes, [one.stream.as_str(), &other.stream]);
+            let all = of_streams.entry(streams).or_default();
             all.push((at, [one.number, other.number]));
         }
     }
-    for ([first, second], all) in of_streams {
+    for ((processes, [first, second]), all) in of_streams {
         if first == second || all.len() > SHARED {
             continue;
         }
@@ -86,7 +89,7 @@ pub(crate) fn share_events<'a>(
             let earlier = earlier.map(|(_, [before, _])| format!("behind {before}"));
             let later = later.map(|(_, [_, after])| format!("ahead of {after}"));
             causes[at] = Some(Cause {
-                what: format!("event from {first} to {second}"),
+                what: format!("event from {first} to {second} in {processes:?}"),
                 places: earlier.chain(later).collect(),
             });
         }
@@ -104,6 +107,14 @@ fn order(race: &log::Race, accesses: &[Access; 2]) -> String {
     }
 }
 
+/// A stream and what the program gives to it: an operation, or the graph that this belongs to.
+fn launched<'a>(stream: &'a str, operation: &'a str) -> (&'a str, &'a str) {
+    match stream.strip_prefix(log::OF_GRAPH) {
+        Some(stream) => (stream, "the launch of the graph"),
+        None => (stream, operation),
+    }
+}
+
 /// The help for operations of different streams.
 fn between_streams(race: &log::Race, accesses: &[Access; 2]) -> String {
     let streams = race.work.iter().map(|work| work.stream.as_str());
@@ -113,22 +124,14 @@ fn between_streams(race: &log::Race, accesses: &[Access; 2]) -> String {
         true => "",
         false => ", or use one stream for both",
     };
-    // A graph is launched as a whole.
-    let graph = |stream: &str| stream.strip_prefix(log::OF_GRAPH).map(str::to_owned);
-    let [in_first, in_second] = [0, 1].map(|n| streams.get(n).and_then(|of| graph(of)));
     let order = match streams[..] {
         [first, log::HOST] => format!(
-            "let the host wait for {first} before it frees the memory (`cudaStreamSynchronize`), because `cudaFree` does not wait for work on memory from a pool; or free it in that stream (`cudaFreeAsync`)"
+            "let the host wait for {} before it frees the memory (`cudaStreamSynchronize`), because `cudaFree` does not wait for work on memory from a pool; or free it in that stream (`cudaFreeAsync`)",
+            launched(first, "").0
         ),
         [first, second] if first != second => {
-            let [first, after] = match &in_first {
-                Some(stream) => [stream, "the launch of the graph"],
-                None => [first, "the first operation"],
-            };
-            let [second, before] = match &in_second {
-                Some(stream) => [stream, "the launch of the graph"],
-                None => [second, "the second operation"],
-            };
+            let (first, after) = launched(first, "the first operation");
+            let (second, before) = launched(second, "the second operation");
             format!(
                 "record an event in {first} after {after} (`cudaEventRecord`) and let {second} wait for it before {before} (`cudaStreamWaitEvent`){one_stream}"
             )
@@ -187,13 +190,15 @@ mod tests {
             ..log::Race::default()
         };
         let races = [
-            race(["a", "b"], [1, 7]),
-            race(["a", "b"], [3, 6]),
-            race(["a", "b"], [2, 5]),
-            race(["b", "a"], [5, 8]),
+            (race(["a", "b"], [1, 7]), 0),
+            (race(["a", "b"], [3, 6]), 0),
+            (race(["a", "b"], [2, 5]), 0),
+            (race(["b", "a"], [5, 8]), 0),
+            (race(["a", "b"], [3, 6]), 1),
         ];
         let mut causes = vec![None; races.len()];
-        share_events(races.iter(), &mut causes);
+        let all = races.iter();
+        share_events(all.map(|(race, of)| (race, [*of].into())), &mut causes);
         let repairs = |one: usize, other: usize| {
             let of = |at: usize| causes[at].as_ref().unwrap();
             of(one).what == of(other).what && of(one).places.is_superset(&of(other).places)
@@ -202,5 +207,7 @@ mod tests {
         assert!(repairs(1, 0) && repairs(2, 0));
         assert!(!repairs(0, 1) && !repairs(1, 2) && !repairs(2, 1));
         assert!(!repairs(3, 0) && !repairs(0, 3));
+        // In another process.
+        assert!(!repairs(4, 0));
     }
 }

@@ -1,11 +1,14 @@
 //! Work of different streams: what the tool remembers of it to compare it with what comes later.
 
+mod touched;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use shadow::streams::{Footprint, Fork, Kind, Order, Stream, Turn};
 use shadow::streams::{Meeting, Touch};
 
+pub(crate) use self::touched::{Followed, Touched};
 use crate::instructions::Instructions;
 use crate::log::{self, Apart, Call};
 
@@ -13,8 +16,6 @@ use crate::log::{self, Apart, Call};
 const PIECES: usize = 1 << 16;
 /// Pieces of which only bounds are known, before those that are ordered become one.
 const BOUNDED: usize = 64;
-/// The ranges of such a one. With more, nothing is known of it.
-const BOUND_RUNS: usize = 1 << 14;
 /// How much of their footprints is, in all: 1 GiB.
 const RUNS: usize = 1 << 25;
 
@@ -139,144 +140,12 @@ pub(crate) struct Piece {
     pub(crate) at: At,
     pub(crate) maker: Maker,
     pub(crate) touched: Touched,
-    /// Its place among all pieces, in the order in which they ran.
+    /// Its place among all pieces, in the order in which they were compared.
     pub(crate) number: u64,
     /// The list of calls that a call on the host is made in; 0 where that is not known.
     pub(crate) host_calls: u32,
     /// The places of pieces that have read what this one has released.
     told: Vec<Turn>,
-}
-
-/// What is known of the global memory that a piece of work has touched.
-#[derive(Debug, Default)]
-pub(crate) enum Touched {
-    /// Each access: the simulated device has told of it, or the host has made it.
-    Followed(Box<Followed>),
-    /// All of it lies in this footprint, which may be larger. Its sites mean nothing.
-    Within(Arc<Footprint>),
-    #[default]
-    Unknown,
-}
-
-/// What a piece of work has done, for those that may run beside it.
-#[derive(Debug, Default)]
-pub(crate) struct Followed {
-    /// All the global memory that it has touched.
-    pub(crate) all: Footprint,
-    /// That which it has touched before it has waited for the launch ahead of it, where it may begin
-    /// before that has ended.
-    pub(crate) early: Footprint,
-    /// That which threads have touched that cannot come after a release by another launch; none if that is all of it.
-    pub(crate) untold: Option<Footprint>,
-    /// What has been released in device scope or wider: flags that it may have set.
-    pub(crate) released: Footprint,
-    /// What has been read strongly in such a scope: flags that it may have seen.
-    pub(crate) asked: Footprint,
-    /// It has let the launch behind it begin (`griddepcontrol.launch_dependents`).
-    pub(crate) lets_others_begin: bool,
-    /// So many of its CTAs have done so before they have waited for the launch ahead of it.
-    pub(crate) passing_on: u64,
-}
-
-impl Followed {
-    pub(crate) fn prints(&mut self) -> impl Iterator<Item = &mut Footprint> {
-        let Self {
-            all,
-            early,
-            untold,
-            released,
-            asked,
-            ..
-        } = self;
-        [all, early, released, asked].into_iter().chain(untold)
-    }
-
-    /// Whether it has read what another piece has released before: some of it may come after some of that.
-    fn is_told_by(&self, earlier: &Self) -> bool {
-        let mut told = false;
-        if self.untold.is_some() {
-            earlier.released.meet(&self.asked, |_| told = true);
-        }
-        told
-    }
-}
-
-impl From<Followed> for Touched {
-    fn from(mut followed: Followed) -> Self {
-        followed.prints().for_each(Footprint::settle);
-        Self::Followed(Box::new(followed))
-    }
-}
-
-impl Touched {
-    /// How much there is to remember.
-    fn len(&self) -> usize {
-        match self {
-            Self::Followed(followed) => {
-                let Followed {
-                    all,
-                    early,
-                    untold,
-                    released,
-                    asked,
-                    ..
-                } = &**followed;
-                let untold = untold.as_ref().map_or(0, Footprint::len);
-                all.len() + early.len() + untold + released.len() + asked.len()
-            }
-            Self::Within(footprint) => footprint.len(),
-            Self::Unknown => 0,
-        }
-    }
-
-    pub(crate) fn followed(&self) -> Option<&Followed> {
-        match self {
-            Self::Followed(followed) => Some(followed),
-            Self::Within(_) | Self::Unknown => None,
-        }
-    }
-
-    /// What lies in it, if that is known: all, and what is touched before the launch ahead has been waited for.
-    fn bounds(&self) -> Option<(&Footprint, &Footprint)> {
-        match self {
-            Self::Followed(followed) => Some((&followed.all, &followed.early)),
-            Self::Within(footprint) => Some((footprint, footprint)),
-            Self::Unknown => None,
-        }
-    }
-
-    /// Covers what another piece has touched too.
-    fn cover(&mut self, other: &Touched) {
-        let joined = match (&mut *self, other.bounds()) {
-            (Self::Within(footprint), Some((all, _))) => {
-                let footprint = Arc::make_mut(footprint);
-                footprint.cover(all);
-                footprint.len() <= BOUND_RUNS
-            }
-            _ => false,
-        };
-        if !joined {
-            *self = Self::Unknown;
-        }
-    }
-
-    /// Memory is given back. Whether there was some, and none is left.
-    fn forget(&mut self, base: u64, bytes: u64) -> bool {
-        match self {
-            Self::Followed(followed) => {
-                followed
-                    .prints()
-                    .for_each(|print| print.forget(base, bytes));
-                followed.all.is_empty() && followed.early.is_empty()
-            }
-            Self::Within(footprint) => {
-                let footprint = Arc::make_mut(footprint);
-                footprint.forget(base, bytes);
-                footprint.is_empty()
-            }
-            Self::Unknown => false,
-        }
-    }
 }
 
 /// What two pieces of work have to do with each other that nothing orders.
@@ -395,8 +264,8 @@ pub struct Streams {
     follows_all: bool,
     /// Pieces that one of the host's threads has waited for, and that another one does not know of by itself.
     behind: VecDeque<Piece>,
-    /// Pieces so far.
-    ran: u64,
+    /// Pieces that have been compared.
+    compared: u64,
     /// Pieces that were forgotten, for want of room, since this was last asked.
     pub(crate) forgotten: u64,
 }
@@ -550,11 +419,10 @@ impl Streams {
     /// Compares a piece of work that has just run with those before it, and remembers it. The race of
     /// two pieces is told with the earlier one.
     pub(crate) fn ran(&mut self, mut piece: Piece, found: impl FnMut(&Piece, &Piece, Encounter)) {
-        self.ran += 1;
-        piece.number = self.ran;
-        self.compare(&piece, found);
+        self.compare(&mut piece, found);
         for earlier in &mut self.pieces {
-            if matches!(earlier.beside(&piece), Beside::All) && earlier.tells(&piece) {
+            let beside = matches!(earlier.beside(&piece), Beside::All);
+            if beside && !earlier.is_heard_ahead_of(&piece) && earlier.tells(&piece) {
                 earlier.told.push(piece.at.turn.clone());
             }
         }
@@ -567,8 +435,15 @@ impl Streams {
         self.limit();
     }
 
-    /// Compares a piece of work with those before it.
-    pub(crate) fn compare(&self, piece: &Piece, mut found: impl FnMut(&Piece, &Piece, Encounter)) {
+    /// Compares a piece of work with those before it, and gives it its number.
+    pub(crate) fn compare(
+        &mut self,
+        piece: &mut Piece,
+        mut found: impl FnMut(&Piece, &Piece, Encounter),
+    ) {
+        self.compared += 1;
+        piece.number = self.compared;
+        let piece = &*piece;
         for earlier in &self.pieces {
             let beside = earlier.beside(piece);
             if matches!(beside, Beside::Nothing) {
@@ -583,23 +458,23 @@ impl Streams {
                         Beside::All | Beside::Nothing => all,
                     };
                     // What may come after a flag of the earlier piece is not decided.
-                    let mut sure: Option<Vec<[Touch; 2]>> = None;
-                    if earlier.is_heard_ahead_of(piece) || earlier.tells(piece) {
-                        let untold = piece.touched.followed().and_then(|of| of.untold.as_ref());
-                        let untold = untold.filter(|_| !earlier.is_heard_ahead_of(piece));
-                        let mut pairs = Vec::new();
-                        if let (Some(untold), Beside::All) = (untold, &beside) {
-                            before.meet(untold, |meeting| {
-                                pairs.push([meeting.one, meeting.other]);
-                                found(earlier, piece, Encounter::Race(meeting));
-                            });
-                        }
-                        sure = Some(pairs);
+                    let heard = earlier.is_heard_ahead_of(piece);
+                    let told = heard || earlier.tells(piece);
+                    let untold = piece.touched.followed().and_then(|of| of.untold.as_ref());
+                    let mut sure = Vec::new();
+                    if let (Some(untold), true, false, Beside::All) = (untold, told, heard, &beside)
+                    {
+                        before.meet(untold, |meeting| {
+                            sure.push([meeting.one, meeting.other]);
+                            found(earlier, piece, Encounter::Race(meeting));
+                        });
                     }
-                    before.meet(now, |meeting| match &sure {
-                        None if exact => found(earlier, piece, Encounter::Race(meeting)),
-                        Some(sure) if sure.contains(&[meeting.one, meeting.other]) => {}
-                        _ => possible = true,
+                    before.meet(now, |meeting| {
+                        if exact && !told {
+                            found(earlier, piece, Encounter::Race(meeting));
+                        } else {
+                            possible |= !sure.contains(&[meeting.one, meeting.other]);
+                        }
                     });
                 }
                 _ => possible = true,
@@ -987,8 +862,8 @@ mod tests {
         let at = streams.launch(&of(other, beside), "", false);
         for (start, expected) in [(50, false), (100, true), (0, true), (108, false)] {
             let mut found = false;
-            let piece = Piece::new(at.clone(), maker(()), print(start).into());
-            streams.compare(&piece, |_, _, encounter| {
+            let mut piece = Piece::new(at.clone(), maker(()), print(start).into());
+            streams.compare(&mut piece, |_, _, encounter| {
                 found |= matches!(encounter, Encounter::Possible);
             });
             assert_eq!(found, expected, "{start}");

@@ -130,6 +130,27 @@ impl Cfg {
         on_path(&self.post_dominators, block, by)
     }
 
+    /// Whether a path leads from behind one statement to another without a statement that `stops` names.
+    pub fn reaches(&self, from: usize, to: usize, stops: impl Fn(usize) -> bool) -> bool {
+        let mut entered = vec![false; self.blocks.len()];
+        let mut work = vec![(self.block_of(from), from + 1)];
+        while let Some((block, start)) = work.pop() {
+            // Behind the last statement of a block stands what begins the next one.
+            match (start..self.blocks[block].end).find(|&at| at == to || stops(at)) {
+                Some(at) if !stops(at) => return true,
+                Some(_) => {}
+                None => {
+                    for &next in &self.blocks[block].successors {
+                        if !std::mem::replace(&mut entered[next], true) {
+                            work.push((next, self.blocks[next].start));
+                        }
+                    }
+                }
+            }
+        }
+        false
+    }
+
     /// The reachable blocks in reverse post-order: a block before its successors, but for loops.
     pub fn reverse_post_order(&self) -> Vec<BlockId> {
         let mut order =

@@ -21,8 +21,8 @@ const OF_RUNTIME: [&str; 3] = [".cudafe1.stub.c", "/cuda_runtime.h", "/include/c
 /// A call, with the linker's name of its function.
 type Named = (HostFrame, String);
 
-/// Fills in the source of all launches, and of calls that race, as far as the program was compiled with `-g`; calls inside of our `libraries`
-/// are left out.
+/// Fills in the source of all launches, and of calls that race, as far as the program was compiled with `-g`; calls inside
+/// of our `libraries` are left out.
 pub(crate) fn fill(logs: &mut [Log], libraries: &Path) {
     let mut programs = HashMap::new();
     for log in logs {

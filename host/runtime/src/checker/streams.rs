@@ -49,10 +49,10 @@ impl Checker {
                 ..Followed::default()
             };
             let piece = Piece::new(self.streams.on_host(), Maker::Call, touched.into());
-            let piece = piece.called_in(self.host_calls_here());
-            let streams = std::mem::take(&mut self.streams);
+            let mut piece = piece.called_in(self.host_calls_here());
+            let mut streams = std::mem::take(&mut self.streams);
             let mut met = Vec::new();
-            streams.compare(&piece, |earlier, later, encounter| {
+            streams.compare(&mut piece, |earlier, later, encounter| {
                 met.push(self.met(earlier, later, encounter));
             });
             self.streams = streams;

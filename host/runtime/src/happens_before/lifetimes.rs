@@ -3,14 +3,14 @@
 //! CUDA C++ Programming Guide, "Distributed Shared Memory": a block has to exist for as long as others access its
 //! shared memory.
 //!
-//! So it has to have exited after them. A weak access has to come before the exit of a thread of that block: by
+//! So it must not exit before them. A weak access has to come before the exit of a thread of that block: by
 //! causality, or because its own thread goes on to arrive at a barrier of the cluster that the other thread has waited
 //! at. A strong access may be what the other block waits for; it is wrong for sure only when the block has exited in
 //! this run.
 //!
-//! And it has to have started before them. A thread learns that by waiting at a barrier of the cluster, by being ordered
-//! behind anything that the block has done, or from a thread that has learnt it. A strong read may have shown
-//! it too, since what it returns may have been written by that block: what comes behind such a read is not reported.
+//! And it must have started before them. A thread learns that by waiting at a barrier of the cluster, by being ordered
+//! behind anything that the block has done, or from a thread that has learned it. A strong read may have shown it too,
+//! since what it returns may have been written by that block: what comes behind such a read is not reported.
 //! A journal does not keep what a thread knew when it made a weak access, so this half is judged without one only.
 
 use std::collections::{BTreeMap, BTreeSet};

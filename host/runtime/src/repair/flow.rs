@@ -488,35 +488,9 @@ impl<'a> Flow<'a> {
     /// Whether a path leads from behind one statement to another without what orders them, also with one more of that
     /// in front of each of `extra`.
     pub(super) fn reaches(&self, [from, to]: [usize; 2], extra: &[usize], order: Order) -> bool {
-        let mut entered = vec![false; self.cfg.blocks.len()];
-        let mut work = vec![(self.cfg.block_of(from), from + 1)];
-        while let Some((block, start)) = work.pop() {
-            let end = self.cfg.blocks[block].end;
-            let stops = |at: usize| {
-                extra.contains(&at) || self.instruction(at).is_some_and(|of| orders(of, order))
-            };
-            let mut open = true;
-            for at in start..end {
-                if stops(at) {
-                    open = false;
-                    break;
-                }
-                if at == to {
-                    return true;
-                }
-            }
-            // Behind the last statement of a block stands what begins the next one.
-            if !open {
-                continue;
-            }
-            for &next in &self.cfg.blocks[block].successors {
-                if !entered[next] {
-                    entered[next] = true;
-                    work.push((next, self.cfg.blocks[next].start));
-                }
-            }
-        }
-        false
+        self.cfg.reaches(from, to, |at| {
+            extra.contains(&at) || self.instruction(at).is_some_and(|of| orders(of, order))
+        })
     }
 }
 

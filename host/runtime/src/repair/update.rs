@@ -476,8 +476,8 @@ impl<'a> Updates<'a> {
         one.is_some() && one == other || self.stays(sites)
     }
 
-    /// Whether a store is behind a load from the register that it writes to, on a path that leaves the register as it is: a
-    /// loop may end with another value in it each time.
+    /// Whether a load and a store have one address register, and a path leads from the load to the store that does not change
+    /// it. After a loop, nothing else is known of the address.
     fn stays(&self, [store, load]: [usize; 2]) -> bool {
         let address = |at: usize, place: usize| match self.instruction(at)?.operands.get(place)? {
             Operand::Address {
@@ -486,30 +486,12 @@ impl<'a> Updates<'a> {
             } => Some((self.flow.register(at, base)?, offset)),
             _ => None,
         };
-        let (Some(one), Some(other)) = (address(store, 0), address(load, 1)) else {
-            return false;
-        };
-        if one != other {
-            return false;
-        }
-        let changes = self.flow.writes(one.0);
-        let mut entered = vec![false; self.cfg.blocks.len()];
-        let mut work = vec![(self.cfg.block_of(load), load + 1)];
-        while let Some((block, start)) = work.pop() {
-            let mut here = start..self.cfg.blocks[block].end;
-            match here.find(|at| *at == store || changes.contains(at)) {
-                Some(at) if at == store => return true,
-                Some(_) => {}
-                None => {
-                    for &next in &self.cfg.blocks[block].successors {
-                        if !std::mem::replace(&mut entered[next], true) {
-                            work.push((next, self.cfg.blocks[next].start));
-                        }
-                    }
-                }
-            }
-        }
-        false
+        let one = address(store, 0);
+        one.is_some_and(|(register, _)| {
+            let changes = self.flow.writes(register);
+            let changes = |at: usize| changes.contains(&at);
+            one == address(load, 1) && self.cfg.reaches(load, store, changes)
+        })
     }
 
     /// The address of a load or store.

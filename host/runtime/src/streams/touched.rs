@@ -1,0 +1,140 @@
+//! What is known of the global memory that a piece of work has touched.
+
+use std::sync::Arc;
+
+use shadow::streams::Footprint;
+
+/// The ranges that are kept of work of which bounds are known. With more, nothing is known of it.
+const BOUND_RUNS: usize = 1 << 14;
+
+/// What is known of the global memory that a piece of work has touched.
+#[derive(Debug, Default)]
+pub(crate) enum Touched {
+    /// Each access: the simulated device has told of it, or the host has made it.
+    Followed(Box<Followed>),
+    /// All of it lies in this footprint, which may be larger. Its sites mean nothing.
+    Within(Arc<Footprint>),
+    #[default]
+    Unknown,
+}
+
+/// What a piece of work has done, for those that may run beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Followed {
+    /// All the global memory that it has touched.
+    pub(crate) all: Footprint,
+    /// That which it has touched before it has waited for the launch ahead of it, where it may begin
+    /// before that has ended.
+    pub(crate) early: Footprint,
+    /// That which threads have touched that cannot come after a release by another launch; none if that is all of it.
+    pub(crate) untold: Option<Footprint>,
+    /// What has been released in device scope or wider: flags that it may have set.
+    pub(crate) released: Footprint,
+    /// What has been read strongly in such a scope: flags that it may have seen.
+    pub(crate) asked: Footprint,
+    /// It has let the launch behind it begin (`griddepcontrol.launch_dependents`).
+    pub(crate) lets_others_begin: bool,
+    /// So many of its CTAs have done so before they have waited for the launch ahead of it.
+    pub(crate) passing_on: u64,
+}
+
+impl Followed {
+    pub(crate) fn prints(&mut self) -> impl Iterator<Item = &mut Footprint> {
+        let Self {
+            all,
+            early,
+            untold,
+            released,
+            asked,
+            ..
+        } = self;
+        [all, early, released, asked].into_iter().chain(untold)
+    }
+
+    /// Whether it has read what another piece has released before: some of it may come after some of that.
+    pub(super) fn is_told_by(&self, earlier: &Self) -> bool {
+        let mut told = false;
+        if self.untold.is_some() {
+            earlier.released.meet(&self.asked, |_| told = true);
+        }
+        told
+    }
+}
+
+impl From<Followed> for Touched {
+    fn from(mut followed: Followed) -> Self {
+        followed.prints().for_each(Footprint::settle);
+        Self::Followed(Box::new(followed))
+    }
+}
+
+impl Touched {
+    /// How much there is to remember.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Followed(followed) => {
+                let Followed {
+                    all,
+                    early,
+                    untold,
+                    released,
+                    asked,
+                    ..
+                } = &**followed;
+                let untold = untold.as_ref().map_or(0, Footprint::len);
+                all.len() + early.len() + untold + released.len() + asked.len()
+            }
+            Self::Within(footprint) => footprint.len(),
+            Self::Unknown => 0,
+        }
+    }
+
+    pub(crate) fn followed(&self) -> Option<&Followed> {
+        match self {
+            Self::Followed(followed) => Some(followed),
+            Self::Within(_) | Self::Unknown => None,
+        }
+    }
+
+    /// What lies in it, if that is known: all, and what is touched before the launch ahead has been waited for.
+    pub(super) fn bounds(&self) -> Option<(&Footprint, &Footprint)> {
+        match self {
+            Self::Followed(followed) => Some((&followed.all, &followed.early)),
+            Self::Within(footprint) => Some((footprint, footprint)),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Covers what another piece has touched too.
+    pub(super) fn cover(&mut self, other: &Touched) {
+        let joined = match (&mut *self, other.bounds()) {
+            (Self::Within(footprint), Some((all, _))) => {
+                let footprint = Arc::make_mut(footprint);
+                footprint.cover(all);
+                footprint.len() <= BOUND_RUNS
+            }
+            _ => false,
+        };
+        if !joined {
+            *self = Self::Unknown;
+        }
+    }
+
+    /// Memory is given back. Whether there was some, and none is left.
+    pub(super) fn forget(&mut self, base: u64, bytes: u64) -> bool {
+        match self {
+            Self::Followed(followed) => {
+                followed
+                    .prints()
+                    .for_each(|print| print.forget(base, bytes));
+                followed.all.is_empty() && followed.early.is_empty()
+            }
+            Self::Within(footprint) => {
+                let footprint = Arc::make_mut(footprint);
+                footprint.forget(base, bytes);
+                footprint.is_empty()
+            }
+            Self::Unknown => false,
+        }
+    }
+}
