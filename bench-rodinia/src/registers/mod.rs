@@ -6,6 +6,7 @@ use std::path::Path;
 
 use image::elf;
 use report::log::Writer;
+pub use rewrite::stats::Accepted;
 use rewrite::stats::{self, Stats};
 use runtime::{Checker, Mode, Options};
 
@@ -71,18 +72,19 @@ pub fn assemble(ptxas: &Path, text: &str, target: &str) -> Assembled {
     })
 }
 
-/// Whether ptxas takes what each mode loads in place of `text`; it does not optimise, so it takes less time than
-/// [`assemble`].
+/// Whether ptxas takes what each mode loads in place of `text`, apart from functions that have been `accepted`; it does not
+/// optimise, so it takes less time than [`assemble`].
 ///
 /// # Errors
 /// The version that it refuses, and its own words; or that a version has no check.
-pub fn accepts(ptxas: &Path, text: &str, target: &str) -> Result<(), String> {
+pub fn accepts(accepted: &Accepted, ptxas: &Path, text: &str, target: &str) -> Result<(), String> {
     for version in [Version::Precise, Version::Fast] {
         let loaded = version.of(text);
         if loaded == text {
             return Err(format!("{} checks nothing", version.name()));
         }
-        stats::accepts(ptxas, &loaded, target)
+        accepted
+            .accepts(ptxas, &loaded, target)
             .map_err(|why| format!("ptxas refuses {}: {why}", version.name()))?;
     }
     Ok(())

@@ -1,10 +1,12 @@
 //! What `ptxas` makes of a module: registers, spills and code size per kernel.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::cubin;
 
@@ -52,18 +54,88 @@ pub fn assemble(assembler: &Path, text: &str, arch: &str) -> Result<Vec<Stats>, 
     Ok(kernels)
 }
 
-/// Whether the `ptxas` at `assembler` accepts `text` for `arch`. It does not optimise, so it takes less time than [`assemble`].
+/// Asks `ptxas` whether it accepts texts. It does not optimise, so it takes less time than [`assemble`].
 ///
-/// # Errors
-/// As [`assemble`].
-pub fn accepts(assembler: &Path, text: &str, arch: &str) -> Result<(), String> {
-    run(
-        assembler,
-        text,
-        arch,
-        &["-O0", "-o", "/dev/null"].map(OsStr::new),
-    )
-    .map(drop)
+/// Nearly all of a small module's text are functions that the rewriter puts into every module. Once a function has been
+/// accepted for an architecture, later texts with the same one are given its declaration.
+#[derive(Debug, Default)]
+pub struct Accepted(Mutex<BTreeSet<Function>>);
+
+/// Architecture and text.
+type Function = (String, String);
+
+impl Accepted {
+    /// None yet.
+    pub const fn new() -> Accepted {
+        Accepted(Mutex::new(BTreeSet::new()))
+    }
+
+    /// How many functions have been accepted, counted for each architecture.
+    pub fn functions(&self) -> usize {
+        self.known().len()
+    }
+
+    /// Whether the `ptxas` at `assembler` accepts `text` for `arch`.
+    ///
+    /// # Errors
+    /// As [`assemble`].
+    pub fn accepts(&self, assembler: &Path, text: &str, arch: &str) -> Result<(), String> {
+        let (text, defined) = self.shortened(text, arch);
+        let options = ["-O0", "-o", "/dev/null"].map(OsStr::new);
+        run(assembler, &text, arch, &options)?;
+        self.known().extend(defined);
+        Ok(())
+    }
+
+    /// A thread that panicked has left the set whole.
+    fn known(&self) -> MutexGuard<'_, BTreeSet<Function>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The text with declarations in place of known functions, and its other functions of the rewriter.
+    fn shortened(&self, text: &str, arch: &str) -> (String, Vec<Function>) {
+        let parts = text
+            .split_inclusive("\n}\n")
+            .flat_map(|part| part.split_inclusive("\n;\n"));
+        let (mut declared, mut others) = (BTreeSet::new(), Vec::new());
+        let known = self.known();
+        for part in parts.clone() {
+            let Some(head) = head(part) else { continue };
+            let function = (arch.to_owned(), part.to_owned());
+            match known.contains(&function) {
+                true => declared.extend(name(head)),
+                false => others.push(function),
+            }
+        }
+        drop(known);
+        let is_declared = |head: &str| name(head).is_some_and(|name| declared.contains(name));
+        let mut short = String::new();
+        for part in parts {
+            match (head(part), part.rfind(".func")) {
+                (Some(head), _) if is_declared(head) => {
+                    short.extend([".extern ", head, ";\n"]);
+                }
+                (None, Some(at)) if part.ends_with("\n;\n") && is_declared(&part[at..]) => {
+                    short.extend([&part[..at], ".extern ", &part[at..]]);
+                }
+                _ => short.push_str(part),
+            }
+        }
+        (short, others)
+    }
+}
+
+/// The head of the function of the rewriter that a part of a text defines.
+fn head(part: &str) -> Option<&str> {
+    let (head, _) = part.split_once("\n{\n")?;
+    (head.starts_with(".func") && name(head).is_some()).then_some(head)
+}
+
+/// The first of the rewriter's names in the head of a function, which is that of the function.
+fn name(head: &str) -> Option<&str> {
+    let name = &head[head.find(device::PREFIX)?..];
+    name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .next()
 }
 
 /// What the assembler says.

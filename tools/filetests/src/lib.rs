@@ -12,6 +12,7 @@
 //! * [`random`]: kernels made from seeds, on which the oracles are held against each other.
 //! * [`retrace`]: a second opinion on what the engine is told of a run.
 //! * [`table`]: the verdicts of [`race`], counted.
+//! * [`merged`]: several texts as one module for an assembler.
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.
 
 pub mod advised;
@@ -29,6 +30,7 @@ pub mod inputs;
 pub mod instructions;
 pub mod interference;
 pub mod machine;
+pub mod merged;
 pub mod mutate;
 pub mod race;
 pub mod random;

@@ -6,7 +6,7 @@ use filetests::random::kernel::{Act, FAR, Step};
 use filetests::random::tally::Tally;
 use filetests::random::{judge, make, text};
 
-const KERNELS: u64 = 2000;
+const KERNELS: u64 = 1000;
 
 /// Threads, each with its share of the seeds.
 const THREADS: u64 = 4;
@@ -37,7 +37,9 @@ fn the_oracles_agree_on_random_kernels() {
     assert_eq!(total.kernels, KERNELS);
     // Nothing is shown by kernels that all race, or never.
     assert!(total.racy_runs > KERNELS / 2 && total.racy_runs < KERNELS * 9 / 10);
-    assert!(total.cells_racy > 1000 && total.pairs > 1000 && total.shared > 100);
+    assert!(
+        total.cells_racy > KERNELS / 2 && total.pairs > KERNELS / 2 && total.shared > KERNELS / 20
+    );
     assert!(total.known > KERNELS / 4, "{total}");
     // Some arrive at an mbarrier more often than a phase expects, which is undefined.
     assert!(total.retraced > KERNELS * 9 / 10, "{total}");
