@@ -181,9 +181,7 @@ pub(crate) fn lock_order(accesses: &[Access; 2]) -> String {
         true => format!("both threads hold {first}, but not the same one"),
         false => format!("the first thread holds {first}, the second {second}"),
     };
-    format!(
-        "{locks}; only the order in which these were taken in this run orders the accesses"
-    )
+    format!("{locks}; only the order in which these were taken in this run orders the accesses")
 }
 
 /// Both threads hold locks, and no lock in common.

@@ -162,7 +162,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = ProveChoice::On, help_heading = heading::CHECKING)]
     pub(crate) prove: ProveChoice,
     /// What to do about kernels without PTX, which cannot be checked: exit with 75 (fail), name them in the report
-    /// (warn), or nothing (ignore)
+    /// (warn), or do nothing (ignore)
     #[arg(long, value_enum, default_value_t = NoPtx::Warn, help_heading = heading::COUNTING)]
     pub(crate) no_ptx: NoPtx,
     /// Exit with 75 if less than this share of all launches was checked, such as 95%
@@ -220,7 +220,7 @@ pub(crate) struct RunArgs {
     #[arg(skip)]
     pub(crate) settings: Option<PathBuf>,
     /// The program and its arguments, or a .ptx file
-    #[arg(required = true, trailing_var_arg = true, value_name = "APP")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "APP", help_heading = None::<&'static str>)]
     pub(crate) app: Vec<OsString>,
 }
 
@@ -595,7 +595,7 @@ impl KernelArgs {
 /// `rewrite`
 #[derive(Debug, Args)]
 pub(crate) struct RewriteArgs {
-    /// The PTX
+    /// The PTX file
     pub(crate) input: PathBuf,
     /// Where to write the result; - is standard output
     #[arg(short, long, default_value = "-", value_name = "FILE")]
@@ -614,7 +614,7 @@ pub(crate) struct RewriteArgs {
 /// `inspect`
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The file
+    /// The program, library, cubin or .ptx file
     pub(crate) file: PathBuf,
     /// Show each access's address, conditions and loops, from which launches are proved free of races
     #[arg(long)]
@@ -674,9 +674,10 @@ pub(crate) enum ExitPolicy {
 /// `--print-level`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PrintLevel {
+    /// Errors only
     #[value(alias = "fatal")]
     Error,
-    /// All
+    /// Errors and warnings
     #[value(alias = "warn", alias = "info")]
     Warning,
 }
