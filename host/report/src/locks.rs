@@ -326,7 +326,7 @@ mod tests {
             ..lock(64, None, None)
         };
         let readers = sides(vec![reader()], vec![reader()]);
-        assert!(lock_order(&readers).contains("as readers"));
+        assert!(lock_order(&readers).contains("for reading"));
         assert!(remedy(&readers).contains("for writing"));
         assert_eq!(fault(&log::Race::default(), &readers), None);
         let writer = sides(vec![reader()], held());
