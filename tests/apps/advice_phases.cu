@@ -13,7 +13,7 @@
 //@[racy] says: help: put `__syncthreads()` before the read at advice_phases.cu:152
 //@[racy] says: help: put `__syncthreads()` after the end of the loop at advice_phases.cu:162
 //@[racy] says: help: put `__syncthreads()` after the call at advice_phases.cu:187
-//@[racy] says: help: let no thread leave at advice_phases.cu:198: put what follows into branches instead, one that ends after the first access and one for the second, and `__syncthreads()` between them, where all threads of the block pass
+//@[racy] says: help: do not return at advice_phases.cu:198: put the code after it into two branches, one up to the first access and one for the second, and `__syncthreads()` between the branches, where all threads of the block pass
 //@[racy] says: help: let every thread of the block reach `__syncthreads()`: move it out of the condition or loop that it is in; if threads return early, put the work into a branch instead, without the barrier
 //@[racy] says: help: put `__syncwarp()` before the read at advice_phases.cu:220; lanes of a warp do not run in lockstep
 //@[racy] says: help: put `__syncwarp()` inside the statement at advice_phases.cu:220: read into a variable first, and write after the barrier; lanes of a warp do not run in lockstep

@@ -4,7 +4,7 @@
 //@[racy] expect: not-decided
 //@[racy] exit: 66
 //@[racy] says: 0 races, 1 deadlock
-//@[racy] says: spin until 4 bytes of global memory change, which are 0x0
+//@[racy] says: for 4 bytes of global memory to change (now 0x0)
 //@[racy] says: variable `ready`
 //@[racy] says: note: block (0,0,0) has exited
 //@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout

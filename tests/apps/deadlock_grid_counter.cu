@@ -3,7 +3,7 @@
 //@[clean] expect: no-race
 //@[racy] expect: not-decided
 //@[racy] exit: 66
-//@[racy] says: spin until 4 bytes of global memory change, which are 0x3
+//@[racy] says: for 4 bytes of global memory to change (now 0x3)
 //@[racy] says: 3 threads of 3 blocks, the first of them (0,0,0)
 //@[racy] says: wait at `__syncthreads()`, to which 31 of 32 threads have come
 //@[racy] says: note: block (3,0,0) has exited

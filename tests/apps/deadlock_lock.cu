@@ -4,7 +4,7 @@
 //@[racy] expect: not-decided
 //@[racy] exit: 66
 //@[racy] says: deadlock
-//@[racy] says: spin until 4 bytes of global memory change, which are 0x1
+//@[racy] says: for 4 bytes of global memory to change (now 0x1)
 //@[racy] says: while (atomicCAS(&lock, 0, 1) != 0)
 //@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout
 #include "app.h"

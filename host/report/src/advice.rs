@@ -300,7 +300,7 @@ fn lacking(cause: &Cause, race: &log::Race) -> String {
                 .to_owned()
         }
         Cause::Version(gap) => format!(
-            "they stand under one version, and {}",
+            "both accesses are guarded by one version counter, and {}",
             match gap {
                 Gap::FirstWrite =>
                     "the writer has no fence behind its first write of the version that reaches the reader",

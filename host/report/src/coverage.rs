@@ -146,16 +146,13 @@ pub(crate) fn coverage(report: &Report) -> String {
     let known: u64 = kernels.iter().map(|kernel| kernel.judged_by.known).sum();
     if known > 0 {
         let last = parts.len() - 1;
-        parts[last] += &format!(
-            ", {} of which nothing but known races is left",
-            number(known)
-        );
+        parts[last] += &format!(", {} with only known races", number(known));
     }
     let out_of_steps: u64 = kernels.iter().map(|of| of.proofs.out_of_steps).sum();
     if out_of_steps > 0 {
         let last = parts.len() - 1;
         let launches = counted(out_of_steps, "launch");
-        parts[last] += &format!(", {launches} whose proof ran out of steps");
+        parts[last] += &format!(", {launches} whose proof was given up");
     }
     let mut reasons: Vec<String> = coverage.unchosen.said().collect();
     for why in kernels.iter().flat_map(|kernel| &kernel.skipped_because) {
@@ -185,7 +182,7 @@ pub(crate) fn coverage(report: &Report) -> String {
     let strays: u64 = report.out_of_bounds.iter().map(|stray| stray.count).sum();
     if strays > 0 {
         let strays = counted(strays, "access");
-        parts.push(format!("{strays} out of bounds passed over"));
+        parts.push(format!("{strays} out of bounds skipped"));
     }
     for lost in &coverage.lost {
         let events = counted(lost.events, "event");
@@ -242,7 +239,10 @@ pub(crate) fn coverage(report: &Report) -> String {
             coverage.unchecked_functions.len() as u64,
             "device functions unchecked",
         ),
-        (coverage.cells.evictions, "granules evicted"),
+        (
+            coverage.cells.evictions,
+            "granules (1 to 4 bytes) forgotten because the shadow memory is too small",
+        ),
         (coverage.cells.undecided, "conflicts undecided"),
         (
             coverage.cells.outside,
@@ -258,7 +258,7 @@ pub(crate) fn coverage(report: &Report) -> String {
         ),
         (
             coverage.cells.ordered,
-            "conflicts assumed to be ordered by a release and an acquire or by a barrier of some threads",
+            "conflicts assumed to be ordered by a release and an acquire or by a barrier of part of the block",
         ),
     ] {
         if count > 0 {

@@ -153,12 +153,16 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
             "instruction",
             "not understood",
         ),
-        (coverage.cells.evictions, "granule", "evicted"),
+        (
+            coverage.cells.evictions,
+            "granule",
+            "forgotten because the shadow memory is too small",
+        ),
         (coverage.cells.undecided, "conflict", "undecided"),
         (
             coverage.cells.ordered,
             "conflict",
-            "assumed to be ordered by a release and an acquire or by a barrier of some threads",
+            "assumed to be ordered by a release and an acquire or by a barrier of part of the block",
         ),
         (
             coverage.cells.overlapped,
@@ -312,8 +316,8 @@ mod tests {
         assert_eq!(asked(&coverage, false, None), "");
         assert_eq!(
             asked(&coverage, true, None),
-            "--strict: 5 granules evicted; --strict: 1 conflict undecided; \
-             --strict: 3 conflicts assumed to be ordered by a release and an acquire or by a barrier of some threads; \
+            "--strict: 5 granules forgotten because the shadow memory is too small; --strict: 1 conflict undecided; \
+             --strict: 3 conflicts assumed to be ordered by a release and an acquire or by a barrier of part of the block; \
              --strict: 2 launches shared cells with others running at the same time; \
              --strict: launches of different streams were not compared everywhere; \
              --strict: 4 pairs of conflicting launches assumed to be ordered by threads of the host"

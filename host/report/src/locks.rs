@@ -161,7 +161,7 @@ fn read(accesses: &[Access; 2]) -> Option<&HeldLock> {
 pub(crate) fn lock_order(accesses: &[Access; 2]) -> String {
     if let Some(held) = read(accesses) {
         return format!(
-            "both threads hold the lock taken at {} as readers, which several threads may do at once, and nothing but the order in which they took it in this run orders the accesses",
+            "both threads hold the lock taken at {} for reading, which several threads may do at once; only the order in which they took it in this run orders the accesses",
             held.taken
         );
     }
@@ -181,9 +181,7 @@ pub(crate) fn lock_order(accesses: &[Access; 2]) -> String {
         true => format!("both threads hold {first}, but not the same one"),
         false => format!("the first thread holds {first}, the second {second}"),
     };
-    format!(
-        "{locks}, and nothing but the order in which these were taken in this run orders the accesses"
-    )
+    format!("{locks}; only the order in which these were taken in this run orders the accesses")
 }
 
 /// Both threads hold locks, and no lock in common.
@@ -227,7 +225,7 @@ pub(crate) fn unguarded(accesses: &[Access; 2], sources: &Sources) -> Option<Str
 pub(crate) fn remedy(accesses: &[Access; 2]) -> String {
     if let Some(held) = read(accesses) {
         return format!(
-            "take the lock taken at {} as its writer, alone, where the address is written",
+            "take the lock at {} for writing where the address is written",
             held.taken
         );
     }
@@ -328,8 +326,8 @@ mod tests {
             ..lock(64, None, None)
         };
         let readers = sides(vec![reader()], vec![reader()]);
-        assert!(lock_order(&readers).contains("as readers"));
-        assert!(remedy(&readers).contains("as its writer"));
+        assert!(lock_order(&readers).contains("for reading"));
+        assert!(remedy(&readers).contains("for writing"));
         assert_eq!(fault(&log::Race::default(), &readers), None);
         let writer = sides(vec![reader()], held());
         assert!(fault(&log::Race::default(), &writer).is_some());

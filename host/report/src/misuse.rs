@@ -46,7 +46,7 @@ pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
         ),
         Misuse::Recycled => (
             Misused::EarlyReuse,
-            "a thread uses a barrier again without being ordered behind its previous use, so that in another order it takes part in that one",
+            "a thread uses a barrier again without being ordered after its previous use, so in another run it could join the earlier use",
             "let the thread wait until all threads have arrived at the previous use (by this barrier or another one) before it uses the number again, or use another barrier number",
         ),
         Misuse::NotMember => (

@@ -101,7 +101,7 @@ impl Remedy {
                 branch.as_ref().map_or_else(|| "the branch around them".to_owned(), |at| format!("the branch at {at}"))
             ),
             Remedy::Left(at) => format!(
-                "let no thread leave at {at}: put what follows into branches instead, one that ends after the first access and one for the second, and `__syncthreads()` between them, where all threads of the block pass"
+                "do not return at {at}: put the code after it into two branches, one up to the first access and one for the second, and `__syncthreads()` between the branches, where all threads of the block pass"
             ),
             Remedy::Between("__syncwarp()") => "put `__syncwarp()` between the two accesses, with a mask of the lanes that execute both if not all of the warp do; lanes of a warp do not run in lockstep".to_owned(),
             Remedy::Between(call) => format!(

@@ -83,7 +83,7 @@ rules! {
     "Volatile or relaxed accesses conflict and nothing orders them.\nPTX gives them a result, so this is no data race; it is a warning, or an error with `--model scoped`.",
     "PTX ISA, \"Conflict and Data-races\"";
     Predictive = "CR012", "cr012.cu", "order that only this run has",
-    "Only the order in which locks were taken, or in which `fence.sc` were executed, has ordered two accesses.\nIn another run it may be the other way around.",
+    "Only an order of this run orders two accesses: that in which locks were taken, an atomic counted threads, or `fence.sc` were executed.\nIn another run it may be the other way around.",
     "PTX ISA, \"Fence-SC Order\"; Kini, Mathur, Viswanathan, PLDI 2017, for locks";
     Proxy = "CR013", "cr013.cu", "missing fence between proxies",
     "A bulk copy reads what ordinary stores have written, without `fence.proxy.async` between the two.\nBulk copies access memory through the async proxy, which barriers alone do not order.",
@@ -137,6 +137,8 @@ impl Rule {
 pub fn page() -> String {
     let mut text = "# Rules\n\n\
         What a report can say. `cudarun-check explain CR003` prints one rule.\n\
+        This page is made from the table in `host/report/src/rules.rs` by `cudarun-check explain > docs/rules.md`; a test compares the two.\n\
+        There is no CR004.\n\
         The examples are tests (`tests/apps/rules`): the wrong one is reported under its rule, the right one is not reported.\n"
         .to_owned();
     for rule in RULES {

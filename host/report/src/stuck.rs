@@ -22,7 +22,7 @@ pub struct Stuck {
     pub exited_blocks: u64,
     /// Indices of the first of them, where they are known.
     pub first_exited: Vec<[u32; 3]>,
-    /// Blocks that have not started, because those that wait take their room.
+    /// Blocks that have not started, because the waiting blocks occupy the device.
     pub unstarted_blocks: u64,
     /// Threads that have exited, of blocks that have not ended.
     pub exited_threads: u64,
@@ -169,7 +169,7 @@ fn describe(on: &log::On) -> (WaitKind, String) {
             let size = counted((*bytes).into(), "byte");
             (
                 WaitKind::Memory,
-                format!("spin until {size} of {space} memory change, which are {value:#x}: {at}"),
+                format!("wait for {size} of {space} memory to change (now {value:#x}), at {at}"),
             )
         }
         log::On::Mbarrier {
@@ -196,13 +196,13 @@ fn describe(on: &log::On) -> (WaitKind, String) {
             (
                 WaitKind::Mbarrier,
                 format!(
-                    "spin until a phase of the mbarrier at offset {address:#x} of shared memory is over, {lacks}"
+                    "wait for a phase of the mbarrier at offset {address:#x} of shared memory to end, {lacks}"
                 ),
             )
         }
         log::On::Nothing => (
             WaitKind::Loop,
-            "are in a loop without an end, which looks at no memory".to_owned(),
+            "are in an endless loop that reads no memory".to_owned(),
         ),
     }
 }
@@ -241,11 +241,18 @@ fn help(of: &log::Stuck) -> String {
 pub(crate) fn who(wait: &Wait) -> String {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
     let who = match (wait.threads, wait.blocks) {
-        (1, _) => format!(
-            "thread {} of block {} waits:",
-            index(wait.thread),
-            index(wait.block)
-        ),
+        (1, _) => {
+            let one = [("wait ", "waits "), ("are ", "is ")];
+            let mut one = one.into_iter().filter_map(|(many, one)| {
+                Some(format!("{one}{}", wait.message.strip_prefix(many)?))
+            });
+            return format!(
+                "thread {} of block {} {}",
+                index(wait.thread),
+                index(wait.block),
+                one.next().unwrap_or_else(|| wait.message.clone())
+            );
+        }
         (threads, 1) => format!(
             "{} of block {}",
             counted(threads, "thread"),
@@ -322,7 +329,7 @@ pub(crate) fn render(stuck: &Stuck, sources: &Sources) -> String {
     if stuck.unstarted_blocks > 0 {
         let blocks = counted(stuck.unstarted_blocks, "block");
         note(format!(
-            "note: {blocks} have not started: those that wait take their room"
+            "note: {blocks} have not started: the waiting blocks occupy the device"
         ));
     }
     note(format!("help: {}", stuck.help));

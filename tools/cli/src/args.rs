@@ -23,7 +23,7 @@ use crate::settings::{self, Settings};
 #[command(
     name = "cudarun-check",
     version = env!("CUDARUN_CHECK_VERSION"),
-    after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, not seen to its end, or could not be kept; \
+    after_help = "All options: cudarun-check run --help\n\nExit codes: the program's own (128+N for signal N); 66 races found; 75 incomplete: something was not checked, did not finish, or could not be saved; \
                   64 usage; 65 bad input file; 69 no such device; 70 internal error; 124 timeout; 126 cannot execute; 127 not found.",
     override_usage = "cudarun-check [OPTIONS] [--] APP [ARGS]...\n       cudarun-check [OPTIONS] x.ptx --grid N --block N [--arg SPEC]...\n       cudarun-check verify [OPTIONS] APP [ARGS]...\n       cudarun-check report|replay|suppress|baseline|diff|explain|rewrite|inspect|doctor ..."
 )]
@@ -37,29 +37,29 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a program, or a kernel of a .ptx file, and report its races (the default)
     Run(Box<RunArgs>),
-    /// Prove that no schedule makes the launches of a program, or a kernel of a .ptx file, race, or say what is in the
-    /// way
+    /// Prove that the launches of a program, or of a kernel of a .ptx file, race under no schedule, or say why that
+    /// cannot be proved
     Verify(Box<VerifyArgs>),
     /// Show saved reports again, in any format; several are merged into one
     Report(ReportArgs),
-    /// Run the recorded launch of a race again, and show what its two threads did between their accesses
+    /// Run the recorded launch of a race again and show what its two threads did between their accesses
     Replay(ReplayArgs),
     /// Print suppressions of the races of saved reports, for `--suppressions FILE`
     Suppress(SuppressArgs),
-    /// Keep a list of the races that a program is known to have, for `--baseline FILE`
+    /// Make and change a list of known races, for `--baseline FILE`
     #[command(subcommand)]
     Baseline(BaselineCommand),
-    /// Compare two saved reports: new races, those that are gone, and those of both; exits with 66 if there are new ones
+    /// Compare two saved reports: list new, gone and common races, and exit with 66 if there are new ones
     Diff(DiffArgs),
-    /// Write PTX with the race checks put in
+    /// Insert the race checks into PTX and write the result
     Rewrite(RewriteArgs),
     /// Show the modules and kernels of a program, library, cubin or .ptx file
     Inspect(InspectArgs),
-    /// Explain a rule such as CR003, with an example; without a rule, all of them
+    /// Explain a rule such as CR003, with an example; without RULE, explain all rules
     Explain(ExplainArgs),
     /// Check the installation
     Doctor(DoctorArgs),
-    /// Print the completions of a shell
+    /// Print the completion script of a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -75,10 +75,22 @@ pub(crate) enum Command {
     Probe,
 }
 
+/// Headings of the options in `--help`. clap gives a heading to all options that follow it, so each option that stands
+/// behind options of another group names its own.
+mod heading {
+    pub(super) const RUNNING: &str = "Running the program";
+    pub(super) const CHOICE: &str = "Choosing what is checked";
+    pub(super) const CHECKING: &str = "Checking";
+    pub(super) const COUNTING: &str = "Known races, coverage and exit codes";
+    pub(super) const OUTPUT: &str = "Report and output";
+    pub(super) const KERNEL: &str = "For a .ptx file";
+    pub(super) const FILE: &str = "Options in a file";
+}
+
 /// `explain`
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The rule, as a report has it in brackets
+    /// The rule, as reports show it in brackets
     #[arg(value_name = "RULE")]
     pub(crate) rule: Option<String>,
 }
@@ -87,105 +99,105 @@ pub(crate) struct ExplainArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// Where kernels run
-    #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
+    #[arg(long, value_enum, default_value_t = DeviceChoice::Auto, help_heading = heading::RUNNING)]
     pub(crate) device: DeviceChoice,
     /// The same as --device gpu
-    #[arg(long, conflicts_with = "device")]
+    #[arg(long, conflicts_with = "device", help_heading = heading::RUNNING)]
     pub(crate) require_gpu: bool,
-    /// Schedule of the simulated device: 0 is round robin, anything else a random one
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = number::<u64>, value_name = "N")]
+    /// Schedule of the simulated device: 0 is round robin, any other number a random schedule
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = number::<u64>, value_name = "N", help_heading = heading::RUNNING)]
     pub(crate) seed: u64,
     /// Run the program under N schedules, with seeds counted up from --seed, and merge the reports
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = up_to::<100_000>)]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = up_to::<100_000>, help_heading = heading::RUNNING)]
     pub(crate) schedules: u32,
-    /// Run blocks of a launch on up to N threads, on the simulated device, where their order means
-    /// nothing: in --mode fast, with --as-gpu or --check off, in kernels without atomics that return
-    /// a value, flags, clocks or printf. Results depend on N where they race only; which of several
-    /// racing threads a report names, and how often, may then differ from run to run
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = up_to::<256>)]
+    /// On the simulated device, run the blocks of a launch on up to N threads, where the order of
+    /// blocks cannot change the result: in --mode fast, with --as-gpu or --check off, in kernels
+    /// without atomics that return a value, flags, clocks or printf. Only races can make results
+    /// depend on N. Which of several racing threads a report names, and how often, may differ from
+    /// run to run
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = up_to::<256>, help_heading = heading::RUNNING)]
     pub(crate) sim_threads: u32,
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
     /// `off` runs the program unchecked, for comparison
-    #[arg(long, value_enum, default_value_t = Switch::On)]
+    #[arg(long, value_enum, default_value_t = Switch::On, help_heading = heading::CHECKING)]
     pub(crate) check: Switch,
-    /// How races are decided: precise is exact; fast assumes some order, and counts where it does
-    #[arg(long, value_enum, default_value_t = ModeChoice::Precise)]
+    /// How races are found: precise is exact; fast may miss races, and COVERAGE counts where
+    #[arg(long, value_enum, default_value_t = ModeChoice::Precise, help_heading = heading::CHECKING)]
     pub(crate) mode: ModeChoice,
     /// Check on the simulated device exactly as on a GPU: kernels check their own accesses, and those
     /// that use fences, flags or locks keep a journal (slower)
-    #[arg(long)]
+    #[arg(long, help_heading = heading::CHECKING)]
     pub(crate) as_gpu: bool,
-    /// Which conflicts are reported: ptx, data races only; scoped, also volatile, relaxed and atomic
-    /// accesses that nothing orders, while a missing acquire is accepted [default: data races are
-    /// errors, unordered volatile accesses warnings]
-    #[arg(long, value_enum)]
+    /// Which conflicts are reported. ptx: data races only. scoped: also volatile, relaxed and atomic
+    /// accesses that nothing orders; a missing acquire is accepted [default: data races are errors,
+    /// unordered volatile accesses are warnings]
+    #[arg(long, value_enum, help_heading = heading::CHECKING)]
     pub(crate) model: Option<ModelChoice>,
     /// Check only one of N words of memory; N is a power of two; needs --mode fast
-    #[arg(long, value_parser = parse_sample, default_value = "1/1", value_name = "1/N")]
+    #[arg(long, value_parser = parse_sample, default_value = "1/1", value_name = "1/N", help_heading = heading::CHECKING)]
     pub(crate) sample: u32,
     /// Size of the shadow memory: 12.5%, 512MiB, or bytes
-    #[arg(long, value_parser = ShadowSize::parse, default_value = "12.5%", value_name = "SIZE")]
+    #[arg(long, value_parser = ShadowSize::parse, default_value = "12.5%", value_name = "SIZE", help_heading = heading::CHECKING)]
     pub(crate) shadow_mem: ShadowSize,
-    /// Use a shadow cell for every granule, so that no cell is evicted
-    #[arg(long)]
+    /// Give every granule (1 to 4 bytes) its own shadow cell, so that no access is forgotten; needs more memory
+    #[arg(long, help_heading = heading::CHECKING)]
     pub(crate) exact: bool,
-    /// Assume that lanes of a warp run in lockstep, as before Volta: races that lockstep would order
-    /// are warnings
-    #[arg(long)]
+    /// Assume that the lanes of a warp run in lockstep, as before Volta: races that lockstep would
+    /// prevent are warnings
+    #[arg(long, help_heading = heading::CHECKING)]
     pub(crate) assume_lockstep: bool,
-    /// End the run after this time, with its report (90, 90s, 30m, 2h), and exit with 124
-    #[arg(long, value_parser = duration, value_name = "TIME")]
+    /// Stop the program after this time (90, 90s, 30m, 2h), write the report, and exit with 124
+    #[arg(long, value_parser = duration, value_name = "TIME", help_heading = heading::RUNNING)]
     pub(crate) timeout: Option<Duration>,
-    /// What becomes of a launch that accesses what is outside of all memory; simulated device only
-    #[arg(long, value_enum, default_value_t = OutsideChoice::Stop)]
+    /// What to do when a launch accesses memory out of bounds; simulated device only
+    #[arg(long, value_enum, default_value_t = OutsideChoice::Stop, help_heading = heading::RUNNING)]
     pub(crate) oob: OutsideChoice,
-    /// Record launches that have races into the file of --save, for `cudarun-check replay`, as long as their memory
-    /// holds no more than SIZE in all [default: 1GiB]; simulated device only, and not with --mode fast or --as-gpu
-    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "1GiB", value_parser = size, requires = "save")]
+    /// Record launches that have races into the file of --save, for `cudarun-check replay`, until the recordings hold
+    /// SIZE [default: 1GiB]; simulated device only, and not with --mode fast or --as-gpu
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "1GiB", value_parser = size, requires = "save", help_heading = heading::CHECKING)]
     pub(crate) record: Option<u64>,
-    /// Accesses that a launch's own arguments prove to be free of races are not checked; `off` checks
-    /// them; `audit` checks them and holds the proofs against what it finds
-    #[arg(long, value_enum, default_value_t = ProveChoice::On)]
+    /// `on` does not check accesses that a launch's own arguments prove to be free of races; `off`
+    /// checks them; `audit` checks them and compares the proofs with the races found
+    #[arg(long, value_enum, default_value_t = ProveChoice::On, help_heading = heading::CHECKING)]
     pub(crate) prove: ProveChoice,
-    /// What to do about kernels without PTX, which cannot be checked: exit with 75, name them, or nothing
-    #[arg(long, value_enum, default_value_t = NoPtx::Warn)]
+    /// What to do about kernels without PTX, which cannot be checked: exit with 75 (fail), name them in the report
+    /// (warn), or do nothing (ignore)
+    #[arg(long, value_enum, default_value_t = NoPtx::Warn, help_heading = heading::COUNTING)]
     pub(crate) no_ptx: NoPtx,
-    /// Exit with 75 unless this share of all launches was checked, such as 95%
-    #[arg(long, value_parser = percent, value_name = "PERCENT")]
+    /// Exit with 75 if less than this share of all launches was checked, such as 95%
+    #[arg(long, value_parser = percent, value_name = "PERCENT", help_heading = heading::COUNTING)]
     pub(crate) require_coverage: Option<f64>,
     /// Exit with 75 also if kernels without PTX ran, instructions were not understood, the checks forgot accesses,
-    /// conflicts are undecided or only assumed to be ordered, or launches of different streams were not compared
-    #[arg(long)]
+    /// conflicts are undecided or assumed to be ordered, or launches of different streams were not compared
+    #[arg(long, help_heading = heading::COUNTING)]
     pub(crate) strict: bool,
-    /// Races that do not count: TOML, or ThreadSanitizer's `race:PATTERN` lines; repeatable. `cudarun-check suppress`
-    /// prints the text. Unused and expired ones are warnings; with --strict, the exit code is 65
-    #[arg(long, value_name = "FILE")]
+    /// File of races that do not count: TOML, or ThreadSanitizer's `race:PATTERN` lines; repeatable. `cudarun-check
+    /// suppress` prints the text. Unused and expired entries are warnings; with --strict, the exit code is 65
+    #[arg(long, value_name = "FILE", help_heading = heading::COUNTING)]
     pub(crate) suppressions: Vec<PathBuf>,
-    /// Races that this file has are known: they do not count, and do not fail the run. `cudarun-check baseline create`
-    /// makes it
-    #[arg(long, value_name = "FILE")]
+    /// File of known races, which do not count and do not fail the run. `cudarun-check baseline create` makes it
+    #[arg(long, value_name = "FILE", help_heading = heading::COUNTING)]
     pub(crate) baseline: Option<PathBuf>,
-    /// Do not exit with 75 when a run is incomplete; the report says so all the same
-    #[arg(long, alias = "allow-unknown", conflicts_with_all = ["strict", "require_coverage"])]
+    /// Do not exit with 75 when a run is incomplete; the report still says that it is
+    #[arg(long, alias = "allow-unknown", conflicts_with_all = ["strict", "require_coverage"], help_heading = heading::COUNTING)]
     pub(crate) allow_incomplete: bool,
     /// Exit code when races are found
-    #[arg(long, default_value_t = RACES, value_name = "N", allow_negative_numbers = true, value_parser = number::<u8>)]
+    #[arg(long, default_value_t = RACES, value_name = "N", allow_negative_numbers = true, value_parser = number::<u8>, help_heading = heading::COUNTING)]
     pub(crate) error_exitcode: u8,
-    /// Which exit code wins when there are races and the program has failed too
-    #[arg(long, value_enum, default_value_t = ExitPolicy::RacesFirst)]
+    /// Which exit code to use when races were found and the program also failed
+    #[arg(long, value_enum, default_value_t = ExitPolicy::RacesFirst, help_heading = heading::COUNTING)]
     pub(crate) exit_policy: ExitPolicy,
-    /// The exit code of races is for errors (certain races), for warnings too, or for nothing
-    #[arg(long, value_enum, default_value_t = FailOn::Error)]
+    /// Use the exit code for races if there are errors, if there are errors or warnings, or never
+    #[arg(long, value_enum, default_value_t = FailOn::Error, help_heading = heading::COUNTING)]
     pub(crate) fail_on: FailOn,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// Show the progress of long launches, also where standard error is no terminal, and with
-    /// --quiet
-    #[arg(long, overrides_with = "no_progress")]
+    /// Show the progress of long launches, even if standard error is no terminal, or with --quiet
+    #[arg(long, overrides_with = "no_progress", help_heading = heading::OUTPUT)]
     pub(crate) progress: bool,
     /// Do not show the progress of launches [default: shown on a terminal, unless --quiet]
-    #[arg(long, overrides_with = "progress")]
+    #[arg(long, overrides_with = "progress", help_heading = heading::OUTPUT)]
     pub(crate) no_progress: bool,
     /// For command lines of compute-sanitizer: this tool is its `racecheck`
     #[arg(long, hide = true, value_parser = tool, value_name = "TOOL")]
@@ -198,17 +210,17 @@ pub(crate) struct RunArgs {
     pub(crate) assume: Vec<String>,
     #[command(flatten)]
     pub(crate) kernel: KernelArgs,
-    /// Take options from this file [default: cudarun-check.toml in the working folder or above it]
-    #[arg(long, overrides_with = "no_config", value_name = "FILE")]
+    /// Read options from this file [default: cudarun-check.toml in the working folder or a folder above it]
+    #[arg(long, overrides_with = "no_config", value_name = "FILE", help_heading = heading::FILE)]
     pub(crate) config: Option<PathBuf>,
-    /// Take no options from a file
-    #[arg(long, overrides_with = "config")]
+    /// Read no options from a file
+    #[arg(long, overrides_with = "config", help_heading = heading::FILE)]
     pub(crate) no_config: bool,
     /// The file that options were taken from
     #[arg(skip)]
     pub(crate) settings: Option<PathBuf>,
     /// The program and its arguments, or a .ptx file
-    #[arg(required = true, trailing_var_arg = true, value_name = "APP")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "APP", help_heading = None::<&'static str>)]
     pub(crate) app: Vec<OsString>,
 }
 
@@ -225,16 +237,17 @@ impl RunArgs {
 /// `verify`
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// What volatile loads and stores are: plain ones, which race and order nothing, or strong ones, as in the PTX ISA
+    /// How to treat volatile loads and stores: as plain ones, which race and order nothing, or as strong ones, as in the
+    /// PTX ISA
     #[arg(long, value_enum, default_value_t = VolatileChoice::Plain)]
     pub(crate) volatile: VolatileChoice,
-    /// Assume that lanes of a warp which execute an access together go on together, for code that was written for
-    /// lockstep, as before Volta
+    /// Assume that lanes that execute an access together stay together, for code that was written for lockstep, as
+    /// before Volta
     #[arg(long)]
     pub(crate) warp_synchronous: bool,
-    /// Prove all launches for which this holds, and name launches for which it does not: a comparison of sums, products
-    /// and remainders of numbers, parameters (by name, or arg0, arg1, ...), gridDim.x and blockDim.x, such as
-    /// 'rows == cols' or 'n <= 1000'; repeatable
+    /// Prove all launches for which this comparison holds, and name launches for which it does not, such as
+    /// 'rows == cols' or 'n <= 1000'. It compares sums, products and remainders of numbers, parameters (by name, or
+    /// arg0, arg1, ...), gridDim.x and blockDim.x; repeatable
     #[arg(long = "assume", id = "assumption", value_name = "COMPARISON", value_parser = assumption)]
     pub(crate) assume: Vec<String>,
     #[command(flatten)]
@@ -275,31 +288,31 @@ impl VerifyArgs {
 
 /// Which launches are checked; all others run as they are, and are counted in COVERAGE.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Choosing what is checked")]
+#[command(next_help_heading = heading::CHOICE)]
 pub(crate) struct ChoiceArgs {
-    /// Check only kernels with this in their name, mangled or demangled; kne=NAME for the whole name, regex:EXPRESSION;
-    /// repeatable
+    /// Check only kernels whose mangled or demangled name contains NAME; kne=NAME for the whole name, or
+    /// regex:EXPRESSION; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel_name: Vec<Pattern>,
-    /// Do not check kernels with such a name; repeatable
+    /// Do not check kernels whose name contains NAME, kne=NAME or regex:EXPRESSION; repeatable
     #[arg(long, visible_alias = "kernel-name-exclude", value_name = "NAME")]
     pub(crate) exclude_kernel: Vec<Pattern>,
-    /// Check only launches in this range of NVTX (RANGE, DOMAIN@RANGE, regex:EXPRESSION); repeatable
+    /// Check only launches in this NVTX range (RANGE, DOMAIN@RANGE, regex:EXPRESSION); repeatable
     #[arg(long, value_name = "RANGE")]
     pub(crate) nvtx_include: Vec<RangePattern>,
-    /// Do not check launches in this range of NVTX; repeatable
+    /// Do not check launches in this NVTX range; repeatable
     #[arg(long, value_name = "RANGE")]
     pub(crate) nvtx_exclude: Vec<RangePattern>,
-    /// Check no launches before N launches of these kernels
+    /// Skip the first N launches of the chosen kernels
     #[arg(short = 's', long, default_value_t = 0, allow_negative_numbers = true, value_parser = number::<u64>, value_name = "N")]
     pub(crate) launch_skip: u64,
     /// Check at most N launches
     #[arg(short = 'c', long, allow_negative_numbers = true, value_parser = number::<u64>, value_name = "N")]
     pub(crate) launch_count: Option<u64>,
-    /// Check one of N launches, beginning with the first
+    /// Check the first of every N launches
     #[arg(long, value_parser = parse_share, default_value = "1/1", value_name = "1/N")]
     pub(crate) launch_sample: u64,
-    /// Report races in this memory only; accesses to the other one order threads all the same
+    /// Report only races in this memory; accesses to the other memory still order threads
     #[arg(
         long,
         value_enum,
@@ -308,7 +321,7 @@ pub(crate) struct ChoiceArgs {
         value_name = "SPACE"
     )]
     pub(crate) space: Vec<SpaceChoice>,
-    /// Check no further launches when those that were checked have taken this time (90, 90s, 30m, 2h)
+    /// Check no further launches once the checked launches have taken this time (90, 90s, 30m, 2h)
     #[arg(long, value_parser = duration, value_name = "TIME")]
     pub(crate) time_budget: Option<Duration>,
 }
@@ -334,33 +347,33 @@ pub(crate) enum SpaceChoice {
 
 /// Where reports go, and how they look.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = heading::OUTPUT)]
 pub(crate) struct OutputArgs {
-    /// Write the report in this format, with :FILE to a file (%p, %h, %q{NAME} and %% as in --log-file); repeatable. The
-    /// lines of jsonl for races come as they are found; sanitizer is as compute-sanitizer's racecheck
+    /// Write the report in this format, to FILE if it is given (%p, %h, %q{NAME} and %% as in --log-file); repeatable.
+    /// jsonl writes a line for each race when it is found; sanitizer prints what compute-sanitizer's racecheck prints
     /// [default: text, and github in a job of GitHub Actions]
     #[arg(long, value_parser = Formats, value_name = "FORMAT[:FILE]")]
     pub(crate) format: Vec<Wanted>,
-    /// Write the report here instead of to standard error, or to standard output with `report` (%p is the process
-    /// id, %h the host, %q{NAME} a variable of the environment, %% a percent sign)
+    /// Write the report here. Without it, `report` writes to standard output, and other commands to standard error (%p is
+    /// the process id, %h the host, %q{NAME} a variable of the environment, %% a percent sign)
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
-    /// Save the report here too, for `cudarun-check report`; it is the report as JSON (%p, %h, %q{NAME} and %% as in
-    /// --log-file)
+    /// Also save the report here, as JSON, for `cudarun-check report` (%p, %h, %q{NAME} and %% as in --log-file)
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Print at most N races; 0 for all
     #[arg(long, allow_negative_numbers = true, value_parser = number::<usize>, value_name = "N")]
     pub(crate) print_limit: Option<usize>,
-    /// Print races of this level and worse only, in the formats text and sanitizer; the others count all the same
+    /// Print only races of this level or worse, in the formats text and sanitizer; the others still count
     #[arg(long, value_enum, default_value_t = PrintLevel::Warning)]
     pub(crate) print_level: PrintLevel,
-    /// Look for source files below this folder too; repeatable
+    /// Also look for source files below this folder; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) source_root: Vec<PathBuf>,
     /// Print only races that the baseline does not have
     #[arg(long)]
     pub(crate) new_only: bool,
-    /// Write counts for Prometheus here: the same as --format prometheus:FILE beside the other formats
+    /// Write counts for Prometheus here, as well as the other formats; the same as --format prometheus:FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics_file: Option<PathBuf>,
     /// Colours in the report
@@ -380,13 +393,14 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     /// Exit code when a report has races
-    #[arg(long, default_value_t = RACES, value_name = "N", allow_negative_numbers = true, value_parser = number::<u8>)]
+    #[arg(long, default_value_t = RACES, value_name = "N", allow_negative_numbers = true, value_parser = number::<u8>, help_heading = heading::COUNTING)]
     pub(crate) error_exitcode: u8,
-    /// Exit with the code of races for errors, for warnings too, or never [default: as the runs, but `error` for `never`]
-    #[arg(long, value_enum)]
+    /// Use the exit code for races if there are errors, if there are errors or warnings, or never [default: as in the
+    /// runs, but `error` if a run had `never`]
+    #[arg(long, value_enum, help_heading = heading::COUNTING)]
     pub(crate) fail_on: Option<FailOn>,
     /// Do not exit with 75 when a run was incomplete
-    #[arg(long)]
+    #[arg(long, help_heading = heading::COUNTING)]
     pub(crate) allow_incomplete: bool,
 }
 
@@ -396,19 +410,19 @@ pub(crate) struct ReplayArgs {
     /// A file that `--record --save FILE` has written
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
-    /// The id of a race, or how it begins [default: the first race]
+    /// The id of a race, or the beginning of the id [default: the first race]
     #[arg(long, value_name = "CR-…")]
     pub(crate) id: Option<String>,
-    /// List all accesses to the word that races, by all threads
+    /// List all accesses by all threads to the word that races
     #[arg(long)]
     pub(crate) trace: bool,
-    /// How to show it
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = ReplayFormat::Text)]
     pub(crate) format: ReplayFormat,
-    /// Look for source files below this folder too; repeatable. The file has those of its races
+    /// Also look for source files below this folder; repeatable. The saved file holds the sources of its races
     #[arg(long, value_name = "DIR")]
     pub(crate) source_root: Vec<PathBuf>,
-    /// Colours
+    /// Colours in the output
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
     /// Exit code when the race is seen again
@@ -419,22 +433,22 @@ pub(crate) struct ReplayArgs {
 /// `replay --format`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayFormat {
-    /// For people
+    /// Readable text
     Text,
-    /// All facts
+    /// JSON
     Json,
 }
 
 /// `baseline`
 #[derive(Debug, Subcommand)]
 pub(crate) enum BaselineCommand {
-    /// Make the file from saved reports
+    /// Make a baseline from saved reports
     Create(BaselineArgs),
     /// Add the races of saved reports
     Update(BaselineArgs),
     /// Remove the races that saved reports do not have
     Prune(PruneArgs),
-    /// Print its races
+    /// Print the baseline
     Show(BaselineFile),
 }
 
@@ -453,7 +467,7 @@ pub(crate) struct BaselineArgs {
 pub(crate) struct PruneArgs {
     #[command(flatten)]
     pub(crate) of: BaselineArgs,
-    /// Remove races also where the runs have not come to their end or were not checked completely
+    /// Also remove races if a run did not finish or was not checked completely
     #[arg(long)]
     pub(crate) allow_incomplete: bool,
 }
@@ -461,7 +475,7 @@ pub(crate) struct PruneArgs {
 /// Where a baseline is.
 #[derive(Debug, Args)]
 pub(crate) struct BaselineFile {
-    /// The baseline
+    /// The file of the baseline
     #[arg(
         short,
         long,
@@ -474,9 +488,9 @@ pub(crate) struct BaselineFile {
 /// `diff`
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// A saved report
+    /// The earlier saved report
     pub(crate) old: PathBuf,
-    /// A later one
+    /// The later saved report
     pub(crate) new: PathBuf,
 }
 
@@ -486,10 +500,11 @@ pub(crate) struct SuppressArgs {
     /// Reports that `--save` or `--format json:FILE` has written
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
-    /// The id of a race, as reports, baselines and `diff` have it, or how it begins; repeatable [default: all races]
+    /// The id of a race, as reports, baselines and `diff` show it, or the beginning of the id; repeatable [default: all
+    /// races]
     #[arg(long, value_name = "CR-…")]
     pub(crate) id: Vec<String>,
-    /// Why the race does not count [default: a text that says what it is, to be edited]
+    /// Why the race does not count [default: a description of the race, which you should replace]
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }
@@ -497,12 +512,12 @@ pub(crate) struct SuppressArgs {
 /// How races are decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeChoice {
-    /// By happens-before over every access of the simulated device. On a GPU: by checks in the
-    /// kernels where only barriers order threads, else by happens-before over a journal
+    /// Happens-before over every access of the simulated device. On a GPU: checks in the kernels if
+    /// only barriers order threads, otherwise happens-before over a journal that the kernel writes
     Precise,
-    /// By checks in the kernels alone, with a rule for fences that misses races
+    /// Checks in the kernels only; their rule for fences misses some races
     Fast,
-    /// As precise, but never on a GPU
+    /// Same as precise; always the simulated device
     Full,
 }
 
@@ -517,9 +532,9 @@ pub(crate) enum ProveChoice {
 /// What becomes of a launch that accesses what is outside of all memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutsideChoice {
-    /// It fails at the first such access
+    /// The launch fails at the first such access
     Stop,
-    /// Such accesses are reported as errors, and the launch goes on: loads give zero, stores are dropped
+    /// Such accesses are reported as errors and the launch continues: loads give zero, stores are dropped
     Continue,
 }
 
@@ -535,9 +550,9 @@ pub(crate) enum ModelChoice {
 
 /// How to run a kernel of a `.ptx` file.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "For a .ptx file")]
+#[command(next_help_heading = heading::KERNEL)]
 pub(crate) struct KernelArgs {
-    /// The kernel, when there are several
+    /// Which kernel, if the file has several
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
     /// Blocks: X, X,Y or X,Y,Z
@@ -549,13 +564,13 @@ pub(crate) struct KernelArgs {
     /// Dynamic shared memory in bytes
     #[arg(long, allow_negative_numbers = true, value_parser = number::<u32>, value_name = "BYTES")]
     pub(crate) shared: Option<u32>,
-    /// Keep all blocks resident at once
+    /// Cooperative launch: all blocks are resident at once
     #[arg(long)]
     pub(crate) cooperative: bool,
     /// One parameter, in order: u32:5, f32:1.5, u32[4]:1,2,3,4, u32[64] (zeroed), buf:1024 (zeroed bytes), buf:FILE
     #[arg(long, value_parser = ArgSpec::parse, value_name = "SPEC")]
     pub(crate) arg: Vec<ArgSpec>,
-    /// Print this buffer argument afterwards, counted from 0; repeatable
+    /// After the launch, print the buffer that this argument (counted from 0) points to; repeatable
     #[arg(long, allow_negative_numbers = true, value_parser = number::<usize>, value_name = "ARG")]
     pub(crate) dump: Vec<usize>,
 }
@@ -580,15 +595,15 @@ impl KernelArgs {
 /// `rewrite`
 #[derive(Debug, Args)]
 pub(crate) struct RewriteArgs {
-    /// The PTX
+    /// The PTX file
     pub(crate) input: PathBuf,
-    /// Where to write; - is standard output
+    /// Where to write the result; - is standard output
     #[arg(short, long, default_value = "-", value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Write the checked accesses and their source lines here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) map: Option<PathBuf>,
-    /// Assemble before and after with ptxas, and show registers and spills
+    /// Assemble the PTX with and without checks by ptxas, and show registers and spills
     #[arg(long)]
     pub(crate) stats: bool,
     /// Architecture for --stats
@@ -599,12 +614,12 @@ pub(crate) struct RewriteArgs {
 /// `inspect`
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The file
+    /// The program, library, cubin or .ptx file
     pub(crate) file: PathBuf,
     /// Show each access's address, conditions and loops, from which launches are proved free of races
     #[arg(long)]
     pub(crate) summary: bool,
-    /// Only this kernel
+    /// Show only this kernel
     #[arg(long, value_name = "NAME", requires = "summary")]
     pub(crate) kernel: Option<String>,
 }
@@ -616,9 +631,9 @@ pub(crate) struct DoctorArgs {}
 /// `--device`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DeviceChoice {
-    /// On an NVIDIA GPU when there is a driver that works, else on the simulated device
+    /// On an NVIDIA GPU if a driver works, otherwise on the simulated device
     Auto,
-    /// On an NVIDIA GPU, or fail
+    /// On an NVIDIA GPU; fail if there is none
     Gpu,
     /// On the simulated device
     Sim,
@@ -650,18 +665,19 @@ pub(crate) enum FailOn {
 /// `--exit-policy`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExitPolicy {
-    /// That of races
+    /// The exit code for races
     RacesFirst,
-    /// The program's own
+    /// The program's exit code
     AppFirst,
 }
 
 /// `--print-level`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PrintLevel {
+    /// Errors only
     #[value(alias = "fatal")]
     Error,
-    /// All
+    /// Errors and warnings
     #[value(alias = "warn", alias = "info")]
     Warning,
 }

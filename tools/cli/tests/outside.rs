@@ -40,7 +40,7 @@ fn or_goes_on_and_tells_each_of_them() {
                 "read as zero",
                 "dropped",
                 "SUMMARY: cudarun-check: 0 races, 2 accesses out of bounds",
-                "1 launch checked, 2 accesses out of bounds passed over",
+                "1 launch checked, 2 accesses out of bounds skipped",
             ],
         );
         assert_eq!(ran.json["summary"]["outcome"], "races");

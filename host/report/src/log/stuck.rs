@@ -15,7 +15,7 @@ pub struct Stuck {
     pub exited: u64,
     /// Indices of the first of them, where they are known.
     pub first_exited: Vec<[u32; 3]>,
-    /// CTAs that have not started, because those that wait take their room.
+    /// CTAs that have not started, because the waiting CTAs occupy the device.
     pub unstarted: u64,
     /// Threads that have exited, of CTAs that have not ended.
     pub exited_threads: u64,
