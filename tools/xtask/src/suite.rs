@@ -46,8 +46,8 @@ enum Step {
 
 const STEPS: [Step; 7] = [
     Step::Fmt,
-    Step::Clippy,
     Step::Toolkit,
+    Step::Clippy,
     Step::Dist,
     Step::Unit,
     Step::Python,
@@ -85,8 +85,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
         println!("\n=== {}", step.title());
         let start = Instant::now();
         match step {
-            Step::Unit if asked(&Step::Apps) => ahead = Ahead::start(),
             Step::Apps => drop(ahead.take()),
+            Step::Fmt | Step::Toolkit => {}
+            _ if asked(&Step::Apps) && ahead.is_none() => ahead = Ahead::start(),
             _ => {}
         }
         let error = run_step(workspace, step, &mut summary_line)

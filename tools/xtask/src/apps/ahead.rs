@@ -1,6 +1,6 @@
-//! Programs compiled ahead of their tests, in the time of processors that other tests leave.
+//! Programs compiled ahead of their tests, in the time of processors that other steps leave.
 //!
-//! nvcc takes about half of the time of the programs' tests, and some of the tests before them keep one processor only.
+//! nvcc takes about half of the time of the programs' tests, and some of the steps before them keep one processor only.
 //! So a process of its own, at the lowest priority, compiles what the tests of the programs will look for.
 
 use std::io::Read;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 
 use super::build::Builder;
-use super::{MEASURED, discover};
+use super::{MEASURED, Program, discover};
 use crate::toolkit;
 use crate::workspace::Workspace;
 
@@ -52,6 +52,12 @@ pub fn compile(workspace: &Workspace) -> Result<bool> {
     let mut programs = discover(&workspace.root.join("tests/apps"))?;
     programs.extend(discover(&workspace.root.join(MEASURED))?);
     programs.retain(|program| program.oldest_cuda().is_none_or(|oldest| oldest <= release));
+    // These wait for our driver library, which may still be compiled.
+    let uses_driver = |program: &Program| {
+        let mut variants = program.variants().into_iter();
+        variants.any(|variant| program.words("nvcc", variant).contains(&"-lcuda"))
+    };
+    programs.sort_by_key(uses_driver);
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
