@@ -6,7 +6,7 @@ use crate::figures::{Checked, Named, RATIOS, Row, Side};
 
 /// What is known of one way to run it, by heading.
 const SIDE: [Named<Side, Option<String>>; 14] = [
-    ("device", |s| Some(s.device.clone())),
+    ("device", |s| Some(s.device.to_string())),
     ("launches", |s| Some(s.launches.to_string())),
     ("runs", |s| Some(s.runs.to_string())),
     ("kernel_seconds", |s| Some(s.kernel_seconds?.to_string())),

@@ -1,12 +1,9 @@
 //! What is known of a program after its runs.
 
-use report::model::Stats;
+use report::model::{DeviceKind, Stats};
 use serde::Serialize;
 
 use crate::latency::Latencies;
-
-/// What the report calls the simulated device.
-const SIMULATED: &str = "sim";
 
 /// What is known of one program.
 #[derive(Debug, Serialize)]
@@ -43,7 +40,7 @@ pub(crate) struct Side {
     /// Version of the tool.
     pub(crate) version: String,
     /// Whose clock launches are timed by: `sim`, or `gpu`.
-    pub(crate) device: String,
+    pub(crate) device: DeviceKind,
     /// Median of the whole process, with start and report.
     pub(crate) wall_seconds: f64,
     /// Median of the time inside launches; none without launches.
@@ -126,15 +123,10 @@ impl From<&Stats> for Counts {
     }
 }
 
-/// Whether a device of the report is the simulated one.
-pub(crate) fn is_simulated(device: &str) -> bool {
-    device == SIMULATED
-}
-
 /// Whether no launch was timed by a GPU.
 pub(crate) fn simulated(rows: &[Row]) -> bool {
     let mut sides = rows.iter().flat_map(Row::sides).flatten();
-    sides.all(|side| is_simulated(&side.device))
+    sides.all(|side| side.device == DeviceKind::Sim)
 }
 
 /// The geometric mean of those that are known, and how many those are.
@@ -168,7 +160,7 @@ pub(crate) mod tests {
         let side = |kernel_seconds, warp_instructions| Side {
             runs: 3,
             version: "1".to_owned(),
-            device: SIMULATED.to_owned(),
+            device: DeviceKind::Sim,
             wall_seconds: 1.0,
             kernel_seconds: Some(kernel_seconds),
             counts: Some(Counts {

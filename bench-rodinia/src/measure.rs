@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use report::Report;
+use report::model::DeviceKind;
 use wait4::{ResUse, Wait4};
 
-use crate::figures::{Checked, Counts, Row, Side, is_simulated, median};
+use crate::figures::{Checked, Counts, Row, Side, median};
 use crate::latency;
 use crate::manifest::Program;
 
@@ -130,7 +131,7 @@ impl Way {
         }
         let first = &self.runs.first().context("there was no time left")?.report;
         let stats = || self.runs.iter().map(|run| &run.report.stats);
-        let simulated = is_simulated(&first.tool.device);
+        let simulated = first.tool.device == DeviceKind::Sim;
         let counts = simulated.then(|| Counts::from(&first.stats));
         if let Some(counts) = counts {
             ensure!(
@@ -145,7 +146,7 @@ impl Way {
         Ok(Side {
             runs: self.runs.len(),
             version: first.tool.version.clone(),
-            device: first.tool.device.clone(),
+            device: first.tool.device,
             wall_seconds: wall_seconds.context("no run")?,
             kernel_seconds: kernel_seconds.filter(|_| latencies.is_some()),
             counts,

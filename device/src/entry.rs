@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use shadow::layout::LaunchBlock;
+use shadow::layout::{CELL_BYTES, LANES_LOG2, LaunchBlock, WARP_SHIFT};
 
 /// The code at the entry.
 #[derive(Clone, Debug)]
@@ -37,7 +37,8 @@ impl Entry<'_> {
             predicate: p,
         } = self;
         let generation_at = offset_of!(LaunchBlock, generation_in_place);
-        // A warp is worth 512 in an identity, and 32 in an index.
+        // What one warp is worth in an identity beyond what it is worth in an index.
+        let more = (1 << WARP_SHIFT) - (1 << LANES_LOG2);
         format!(
             "mov.u32 {a}, %tid.x;\nmov.u32 {c}, %ctaid.x;\ncvt.u64.u32 {cta}, {c};\n\
              setp.ne.u32 {p}, {flat}, 0;\n@{p} bra $crc_flat;\n\
@@ -46,7 +47,7 @@ impl Entry<'_> {
              mov.u32 {b}, %ctaid.z;\nmov.u32 {c}, %nctaid.y;\nmul.lo.u32 {b}, {b}, {c};\n\
              mov.u32 {c}, %ctaid.y;\nadd.u32 {b}, {b}, {c};\nmov.u32 {c}, %nctaid.x;\nmad.wide.u32 {cta}, {b}, {c}, {cta};\n\
              $crc_flat:\n\
-             shr.u32 {b}, {a}, 5;\nmad.lo.u32 {a}, {b}, 480, {a};\ncvt.u64.u32 {me}, {a};\n\
+             shr.u32 {b}, {a}, {LANES_LOG2};\nmad.lo.u32 {a}, {b}, {more}, {a};\ncvt.u64.u32 {me}, {a};\n\
              ld.global.v2.u64 {{{generation}, {step}}}, [{launch}+{generation_at}];\n\
              add.s64 {me}, {me}, {generation};\nmad.lo.s64 {me}, {cta}, {step}, {me};\n"
         )
@@ -67,7 +68,7 @@ impl Entry<'_> {
         format!(
             "ld.global.v2.u64 {{{cells}, {cell_mask}}}, [{launch}+{cells_at}];\n\
              ld.global.u64 {slots}, [{launch}+{slots_at}];\nand.b64 {slots}, {slots}, {cta};\n\
-             add.s64 {bytes}, {cell_mask}, 8;\nmad.lo.s64 {cells}, {slots}, {bytes}, {cells};\n"
+             add.s64 {bytes}, {cell_mask}, {CELL_BYTES};\nmad.lo.s64 {cells}, {slots}, {bytes}, {cells};\n"
         )
     }
 }

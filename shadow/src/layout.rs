@@ -19,6 +19,12 @@
 //! Like [`rule`](crate::rule), this file is compiled twice: here, where `pod!` makes a struct
 //! `bytemuck::Pod`, and by `device` without any library.
 
+/// log2 of the bytes of a cell, of a witness, of its stamp, and of a CTA's grid epoch.
+pub const CELL_LOG2: u32 = 3;
+/// Bytes of a cell.
+pub const CELL_BYTES: u64 = 1 << CELL_LOG2;
+/// log2 of the lanes of a warp.
+pub const LANES_LOG2: u32 = 5;
 /// Bits of a class.
 pub const CLASS_BITS: u64 = 7;
 /// The owner's lane.
@@ -105,13 +111,30 @@ pub const WITNESS_LANE_SHIFT: u32 = 24;
 pub const WITNESS_THREAD_MASK: u64 = (1 << WITNESS_SITE_SHIFT) - 1;
 /// The CTA of a witness.
 pub const WITNESS_CTA_MASK: u64 = (1 << WITNESS_LANE_SHIFT) - 1;
+/// The thread's index in its CTA, shifted down.
+pub const WITNESS_INDEX_MASK: u64 = WITNESS_THREAD_MASK >> WITNESS_LANE_SHIFT;
 
 /// Who accessed a granule, and where: site, thread in its CTA, CTA. Site ids start at 1, so 0 is
 /// nobody.
 pub const fn witness(site: u32, cta: u64, thread: u32) -> u64 {
     (site as u64) << WITNESS_SITE_SHIFT
-        | ((thread & 1023) as u64) << WITNESS_LANE_SHIFT
+        | (thread as u64 & WITNESS_INDEX_MASK) << WITNESS_LANE_SHIFT
         | (cta & WITNESS_CTA_MASK)
+}
+
+/// The site number of a witness.
+pub const fn witness_site(witness: u64) -> u32 {
+    (witness >> WITNESS_SITE_SHIFT) as u32
+}
+
+/// The index in its CTA of a witness's thread.
+pub const fn witness_thread(witness: u64) -> u32 {
+    (witness >> WITNESS_LANE_SHIFT & WITNESS_INDEX_MASK) as u32
+}
+
+/// The CTA of a witness, modulo 2^24.
+pub const fn witness_cta(witness: u64) -> u32 {
+    (witness & WITNESS_CTA_MASK) as u32
 }
 
 /// The id in a site number of the device. The bits above it say how strong the site's accesses are.
@@ -120,6 +143,8 @@ pub const SITE_ID_MASK: u32 = (1 << 27) - 1;
 pub const SITE_STRONG_GPU: u32 = 1 << 27;
 /// In a site number of the device: the accesses are strong, of any scope.
 pub const SITE_STRONG_CTA: u32 = 1 << 28;
+/// All bits of a site number of the device.
+pub const SITE_MASK: u32 = SITE_ID_MASK | SITE_STRONG_GPU | SITE_STRONG_CTA;
 
 /// The witness of the only access that `cell` stands for.
 ///
@@ -394,7 +419,7 @@ pub struct Lock {
     /// Writes that were made, but for atomics that have changed nothing and publish nothing new. From
     /// bit 32 on, those among them that were no atomics.
     pub counts: u64,
-    /// Address of the last strong access to global memory, and its bytes from bit 56 on: the cells say
+    /// Address of the last strong access to global memory, and its bytes from [`LOCK_BYTES_SHIFT`] on: the cells say
     /// that it is strong.
     pub entered: u64,
 }
@@ -405,7 +430,7 @@ pod! {
 pub struct JournalEntry {
     /// What was accessed, or which barrier.
     pub address: u64,
-    /// CTA and warp: `cta << 5 | warp`.
+    /// CTA and warp: `cta << ENTRY_CTA_SHIFT | warp`.
     pub who: u64,
     /// The instruction, by its byte offset in the module's original text.
     pub what: u32,
@@ -419,8 +444,34 @@ pub struct JournalEntry {
 }
 }
 
+/// log2 of the bytes of a [`JournalEntry`].
+pub const ENTRY_LOG2: u32 = 5;
+/// log2 of the bytes of a [`Lock`].
+pub const LOCK_LOG2: u32 = 5;
+
+/// Lowest bit of the number of bytes in [`Lock::entered`].
+pub const LOCK_BYTES_SHIFT: u32 = 56;
+
+/// Lowest bit of the CTA in [`JournalEntry::who`]; the warp's index in it is below.
+pub const ENTRY_CTA_SHIFT: u32 = 5;
+
+/// The CTA of [`JournalEntry::who`].
+pub const fn entry_cta(who: u64) -> u64 {
+    who >> ENTRY_CTA_SHIFT
+}
+
+/// The warp of [`JournalEntry::who`].
+pub const fn entry_warp(who: u64) -> u32 {
+    (who & ((1 << ENTRY_CTA_SHIFT) - 1)) as u32
+}
+
 /// The address is an offset in the shared memory of the thread's CTA.
 pub const ENTRY_SHARED: u32 = 1 << 31;
+
+/// log2 of the bytes of a [`PairSlot`].
+pub const PAIR_SLOT_LOG2: u32 = 5;
+/// log2 of the bytes of a [`Record`].
+pub const RECORD_LOG2: u32 = 6;
 
 pod! {
 /// What a launch counts, in device memory.
@@ -499,11 +550,12 @@ mod tests {
     fn structs_have_no_padding_and_keep_their_size() {
         assert_eq!(size_of::<LaunchBlock>(), 320);
         assert_eq!(size_of::<Counters>(), 56);
-        assert_eq!(size_of::<PairSlot>(), 32);
-        assert_eq!(size_of::<Record>(), 64);
+        assert_eq!(size_of::<PairSlot>(), 1 << PAIR_SLOT_LOG2);
+        assert_eq!(size_of::<Record>(), 1 << RECORD_LOG2);
         assert_eq!(size_of::<Journal>(), 40);
-        assert_eq!(size_of::<JournalEntry>(), 32);
-        assert_eq!(size_of::<Lock>(), 32);
+        assert_eq!(size_of::<JournalEntry>(), 1 << ENTRY_LOG2);
+        assert_eq!(size_of::<Lock>(), 1 << LOCK_LOG2);
+        assert_eq!(size_of::<u64>(), 1 << CELL_LOG2);
         assert_eq!(offset_of!(LaunchBlock, pairs), 72);
         for read_together in [
             offset_of!(LaunchBlock, cells),
@@ -521,17 +573,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_put_together_comes_apart_again() {
+        let whole = witness(SITE_MASK, WITNESS_CTA_MASK, 1023);
+        assert_eq!(whole, !WITNESS_SOLE);
+        for (site, cta, thread) in [(SITE_MASK, 0, 0), (0, WITNESS_CTA_MASK, 0), (1, 2, 1023)] {
+            let of = witness(site, cta, thread);
+            assert_eq!(witness_site(of), site);
+            assert_eq!(u64::from(witness_cta(of)), cta);
+            assert_eq!(witness_thread(of), thread);
+        }
+        for (cta, warp) in [(0, 31), (1 << 40, 0), (3, 4)] {
+            let of = cta << ENTRY_CTA_SHIFT | warp;
+            assert_eq!((entry_cta(of), u64::from(entry_warp(of))), (cta, warp));
+        }
+        assert_eq!(WARP_MASK >> WARP_SHIFT, (1 << ENTRY_CTA_SHIFT) - 1);
+        assert_eq!(LANE_MASK, (1 << LANES_LOG2) - 1);
+    }
+
+    #[test]
     fn a_sole_witness_tells_its_cell() {
         let cells = (0..64).flat_map(|bit| [1u64 << bit, !0 >> bit, 0x0123_4567_89ab_cdef << bit]);
         for cell in cells {
             let product = cell.wrapping_mul(WITNESS_CELL_FACTOR);
             assert_eq!(witness_cell(cell), product >> 32, "{cell:#x}");
             // Nor do its bits meet those of site and kind.
-            let witness = sole_witness(0x1fff_ffff, true, cell);
-            assert_eq!(witness >> WITNESS_SITE_SHIFT & 0x1fff_ffff, 0x1fff_ffff);
+            let witness = sole_witness(SITE_MASK, true, cell);
+            assert_eq!(witness_site(witness) & SITE_MASK, SITE_MASK);
             assert_eq!(
                 witness ^ witness_cell(cell),
-                sole_witness_of_any(0x1fff_ffff, true)
+                sole_witness_of_any(SITE_MASK, true)
             );
         }
     }

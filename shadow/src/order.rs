@@ -13,7 +13,7 @@
 //!
 //! Like [`rule`](crate::rule), this file is compiled twice.
 
-use crate::layout::{WITNESS_CTA_MASK, WITNESS_LANE_SHIFT, WITNESS_THREAD_MASK};
+use crate::layout::{LANES_LOG2, WITNESS_CTA_MASK, WITNESS_LANE_SHIFT, WITNESS_THREAD_MASK};
 use crate::rule::{CONFLICT_CTA, CONFLICT_GRID, WEAK_LOAD, WEAK_STORE};
 
 /// One operation of cta scope, in a word of counts.
@@ -22,6 +22,8 @@ pub const NARROW: u64 = 1 << 32;
 pub const WIDE: u64 = NARROW | 1;
 /// Bytes of the counts of a CTA: a word of releases, a word of acquires.
 pub const COUNTS_BYTES: u64 = 16;
+/// From the first of them to the second.
+pub const ACQUIRES: u64 = 8;
 
 /// Nothing that could order the two has happened: a race.
 pub const UNRELEASED: u32 = 0;
@@ -48,7 +50,7 @@ const fn least(count: u64) -> u64 {
 pub const fn apart(verdict: u32, mine: u64, other: u64) -> bool {
     let differ = (mine ^ other) & WITNESS_THREAD_MASK;
     let ctas = differ & WITNESS_CTA_MASK != 0;
-    let warps = differ >> (WITNESS_LANE_SHIFT + 5) != 0;
+    let warps = differ >> (WITNESS_LANE_SHIFT + LANES_LOG2) != 0;
     if verdict == CONFLICT_GRID {
         ctas
     } else if verdict == CONFLICT_CTA {

@@ -158,11 +158,13 @@ pub const fn above(value: u64, shift: u32) -> u64 {
 pub const SAMPLE_FACTOR: u64 = 0x9e37_79b9;
 /// Lowest bit of the product that it looks at.
 pub const SAMPLE_SHIFT: u32 = 22;
+/// log2 of the bytes of the words that it chooses from.
+pub const SAMPLE_WORD_LOG2: u32 = 2;
 
 /// Whether the word at `address` is one of the `1 / (mask + 1)` that a sampling run checks: always
 /// the same ones, whoever accesses them, so that what is reported is a race in any case.
 pub const fn is_sampled(address: u64, mask: u64) -> bool {
-    ((address >> 2u32 & 0xffff_ffff) * SAMPLE_FACTOR) >> SAMPLE_SHIFT & mask == 0
+    ((address >> SAMPLE_WORD_LOG2 & 0xffff_ffff) * SAMPLE_FACTOR) >> SAMPLE_SHIFT & mask == 0
 }
 
 /// The class bits of a cell that `kind` alone has touched.

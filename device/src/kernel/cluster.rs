@@ -4,7 +4,6 @@
 //! Only modules for sm_90 and later contain this.
 
 use crate::layout::*;
-use crate::memory::*;
 
 /// Where a byte of shared memory is: its offset in its CTA's window, behind a window for each CTA with a
 /// smaller id. `rank` is that of the CTA in the cluster.
@@ -14,6 +13,7 @@ pub unsafe extern "C" fn __cudarun_cluster_place(
     address: u64,
     rank: u32,
 ) -> u64 {
+    // SAFETY: a field of the *block*.
     unsafe { cta_of_rank(rank) << (*launch).owner_shift as u32 | offset(address as u32) as u64 }
 }
 
@@ -28,10 +28,8 @@ fn offset(address: u32) -> u32 {
 /// The address in shared memory of the CTA with that rank that corresponds to `address`.
 fn map(address: u32, rank: u32) -> u32 {
     let there: u32;
-    unsafe {
-        asm!("mapa.shared::cluster.u32 {0}, {1}, {2};",
-            out(reg32) there, in(reg32) address, in(reg32) rank)
-    };
+    instructions!("mapa.shared::cluster.u32 {0}, {1}, {2};",
+        out(reg32) there, in(reg32) address, in(reg32) rank);
     there
 }
 
@@ -49,6 +47,6 @@ fn cta_of_rank(rank: u32) -> u64 {
 
 fn divide(a: u32, by: u32) -> u32 {
     let quotient: u32;
-    unsafe { asm!("div.u32 {0}, {1}, {2};", out(reg32) quotient, in(reg32) a, in(reg32) by) };
+    instructions!("div.u32 {0}, {1}, {2};", out(reg32) quotient, in(reg32) a, in(reg32) by);
     quotient
 }

@@ -21,6 +21,7 @@ pub unsafe extern "C" fn __cudarun_journal_copy(
     kind: u32,
 ) {
     let access = Access { address, what, word, copies: true };
+    // SAFETY: *block*, *state* and *access* are this function's; there is a journal.
     unsafe {
         if (*launch).journal == 0 {
             return;
@@ -46,6 +47,8 @@ pub unsafe extern "C" fn __cudarun_journal_barrier(
     count: u32,
 ) -> u32 {
     let access = Access { address, what, word, copies: true };
+    // SAFETY: *block*, *state* and *access* are this function's; there is a journal, so the lock is one of its
+    // *table*. Its turns are *shared words*.
     unsafe {
         if (*launch).journal == 0 {
             return 1;
@@ -75,6 +78,7 @@ pub unsafe extern "C" fn __cudarun_journal_barrier_made(
     word: u32,
 ) {
     let access = Access { address, what: 0, word, copies: false };
+    // SAFETY: *block* and *state* are this function's; the lock is asked for if there is a journal, and then of its *table*.
     unsafe {
         let turn = load_local::<{ TURN }>(state);
         if (*launch).journal != 0 && turn != 0 {

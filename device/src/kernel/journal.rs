@@ -82,9 +82,12 @@ impl Access {
 /// Prepares the state of a thread at the kernel's entry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_enter(launch: *const LaunchBlock, state: u64) {
+    // SAFETY: the *block* is this function's.
     let me = unsafe { crate::enter(launch) };
     store_local::<{ ME }>(state, me);
+    // SAFETY: the *block* is this function's.
     store_local::<{ WHO }>(state, unsafe { who(me, launch) });
+    // SAFETY: the *block* is this function's.
     let shifts = unsafe { shifts(launch) };
     store_local::<{ EPOCH }>(state, up(!0u64, shifts.barrier) ^ up(!0u64, shifts.cta));
     store_local::<{ LAST }>(state, 0);
@@ -106,6 +109,7 @@ pub unsafe extern "C" fn __cudarun_journal_access(
     word: u32,
 ) {
     let access = Access { address, what, word, copies: false };
+    // SAFETY: *block*, *state* and *access* are this function's; there is a journal.
     unsafe {
         if (*launch).journal != 0 && touch(launch, state, &access) & TELL != 0 {
             tell_access(launch, state, &access);
@@ -122,6 +126,7 @@ pub unsafe extern "C" fn __cudarun_journal_event(
     what: u32,
     about: u64,
 ) {
+    // SAFETY: *block* and *state* are this function's; there is a journal.
     unsafe {
         if (*launch).journal == 0 {
             return;
@@ -142,6 +147,7 @@ pub struct Subject {
 
 /// Something that orders threads, by those lanes: told by the first one.
 pub unsafe fn event(launch: *const LaunchBlock, state: u64, lanes: u32, kind: u32, about: Subject) {
+    // SAFETY: *block* and *state* are this function's. One lane appends for all, which are here together.
     unsafe {
         let mut number = 0;
         if lanes & lanes_below() == 0 {
@@ -163,11 +169,13 @@ pub fn is_shared(word: u32) -> bool {
 
 /// Tells an access by one thread that publishes nothing.
 pub unsafe fn tell_access(launch: *const LaunchBlock, state: u64, access: &Access) {
+    // SAFETY: *block*, *state* and *access* are this function's.
     unsafe { tell_look(launch, state, access, ENTRY_ACCESS) }
 }
 
 /// The same, in an entry of some kind.
 pub unsafe fn tell_look(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
+    // SAFETY: *block*, *state* and *access* are this function's.
     unsafe {
         let number = append_access(launch, state, access, kind);
         goes_on(state, number);
@@ -176,11 +184,13 @@ pub unsafe fn tell_look(launch: *const LaunchBlock, state: u64, access: &Access,
 
 /// Tells an access by one thread.
 pub unsafe fn tell(launch: *const LaunchBlock, state: u64, access: &Access) {
+    // SAFETY: *block*, *state* and *access* are this function's.
     unsafe { tell_as(launch, state, access, ENTRY_ACCESS) }
 }
 
 /// Tells of an access by one thread in an entry of some kind.
 pub unsafe fn tell_as(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
+    // SAFETY: *block*, *state* and *access* are this function's.
     unsafe {
         let number = append_access(launch, state, access, kind);
         told(state, number);
@@ -190,6 +200,7 @@ pub unsafe fn tell_as(launch: *const LaunchBlock, state: u64, access: &Access, k
 unsafe fn append_access(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) -> u32 {
     let kind = of_space(kind, access.word);
     let bytes = if access.copies { access.bytes() } else { 0 };
+    // SAFETY: *block* and *state* are this function's.
     unsafe { append(launch, state, kind, own_lane(), Subject { address: access.address, what: access.what, more: bytes }) }
 }
 
@@ -223,6 +234,7 @@ pub unsafe fn append(
     lanes: u32,
     about: Subject,
 ) -> u32 {
+    // SAFETY: *block* and *state* are this function's.
     unsafe {
         let number = reserve(launch);
         put(launch, state, number, kind, lanes, about)
@@ -231,11 +243,13 @@ pub unsafe fn append(
 
 /// The place of an entry, which is void until it is put there.
 pub unsafe fn reserve(launch: *const LaunchBlock) -> u64 {
+    // SAFETY: the *block* is this function's.
     unsafe { reserve_all(launch, 1) }
 }
 
 /// The place of the first of so many entries that follow each other.
 pub unsafe fn reserve_all(launch: *const LaunchBlock, entries: u32) -> u64 {
+    // SAFETY: the callers have asked whether there is a journal; its count is a *shared word*.
     unsafe { fetch_add(&raw mut (*((*launch).journal as *mut Journal)).count, entries) }
 }
 
@@ -248,12 +262,14 @@ pub unsafe fn put(
     lanes: u32,
     about: Subject,
 ) -> u32 {
+    // SAFETY: *block* and *state* are this function's.
     unsafe { write(launch, number, load_local::<{ WHO }>(state), kind, lanes, about) }
 }
 
 /// CTA and warp of an identity without tag.
 unsafe fn who(me: u64, launch: *const LaunchBlock) -> u64 {
-    rule::cta(me, &unsafe { shifts(launch) }) << 5u32 | (me & WARP_MASK) >> WARP_SHIFT
+    // SAFETY: the *block* is this function's.
+    rule::cta(me, &unsafe { shifts(launch) }) << ENTRY_CTA_SHIFT | (me & WARP_MASK) >> WARP_SHIFT
 }
 
 /// Adds an entry about what somebody has done.
@@ -265,10 +281,12 @@ unsafe fn write(
     lanes: u32,
     about: Subject,
 ) -> u32 {
+    // SAFETY: the callers have asked whether there is a journal. An entry beyond the capacity of the *table* is
+    // not written, and the others are written by one thread each, whose number that is.
     unsafe {
         let journal = (*launch).journal as *mut Journal;
         if number < (*journal).capacity {
-            let at = (*journal).entries + (number << 5u32);
+            let at = (*journal).entries + (number << ENTRY_LOG2);
             let Subject { address, what, more } = about;
             let about = what as u64 | (more as u64) << 32u32;
             store_entry(at, address, who, about, lanes as u64 | (kind as u64) << 32u32);
@@ -279,6 +297,7 @@ unsafe fn write(
 
 /// Enters an access in the cells of its granules: [`TELL`], [`STRONG`], both or nothing.
 pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> u32 {
+    // SAFETY: *block*, *state* and *access* are this function's; the granule is inside the checked memory.
     unsafe {
         let offset = crate::offset(launch, access.address);
         if offset == OUTSIDE {
@@ -304,6 +323,7 @@ unsafe fn outside(launch: *const LaunchBlock, access: &Access) -> u32 {
     if access.is(JOURNAL_FORCED) | access.copies {
         return TELL;
     }
+    // SAFETY: the *block* is this function's; counters are *shared words*.
     count(unsafe { &raw mut (*((*launch).counters as *mut Counters)).outside }, 1);
     0
 }
@@ -322,6 +342,7 @@ pub unsafe extern "C" fn __cudarun_journal_touch(
     mut found: u32,
 ) -> u32 {
     let access = Access { address, what, word, copies: copies != 0 };
+    // SAFETY: as in `touch`.
     unsafe {
         let end = address + access.bytes() as u64;
         while at < end {
@@ -338,6 +359,8 @@ pub unsafe extern "C" fn __cudarun_journal_touch(
 
 /// True if strong accesses are made to a granule of an access that has been entered.
 pub unsafe fn has_strong(launch: *const LaunchBlock, state: u64, access: &Access) -> bool {
+    // SAFETY: the *block* and the *state* are this function's; the cell is one of the *tables*, and a *shared
+    // word*.
     unsafe {
         let granule_log2 = access.granule_log2();
         let end = access.address + access.bytes() as u64;
@@ -373,15 +396,16 @@ struct Granule {
 
 impl Granule {
     unsafe fn of(launch: *const LaunchBlock, me: u64, granule: u64) -> Granule {
+        // SAFETY: the *block*; the index is cut by mask and slot to the *tables*.
         unsafe {
-            let cells = (*launch).cell_mask >> 3u32;
+            let cells = (*launch).cell_mask >> CELL_LOG2;
             let slots = (*launch).slot_mask;
             let slot = if slots == 0 { 0 } else { rule::slot(me, &shifts(launch), slots, cells) };
             let index = (granule & cells) + slot;
             Granule {
                 tag: shl(shr(granule, (*launch).index_bits), (*launch).tag_shift),
-                cell_at: (*launch).cells + (index << 3u32),
-                witnesses: (*launch).witnesses + (index << 3u32),
+                cell_at: (*launch).cells + (index << CELL_LOG2),
+                witnesses: (*launch).witnesses + (index << CELL_LOG2),
                 row: (*launch).row,
             }
         }
@@ -396,6 +420,7 @@ unsafe fn enter(
     address: u64,
     granule: u64,
 ) -> u32 {
+    // SAFETY: *block* and *state* are this function's; cell and witnesses are in the *tables*, and *shared words*.
     unsafe {
         let shifts = shifts(launch);
         let untagged = load_local::<{ ME }>(state);
@@ -506,6 +531,7 @@ unsafe fn earlier(
     if witness == 0 {
         return;
     }
+    // SAFETY: the *block* is this function's, and the place has been reserved by this thread.
     unsafe {
         let kind = of_space(ENTRY_EARLIER, access.word);
         let lanes = 1u32 << (owner & LANE_MASK) as u32;

@@ -77,6 +77,7 @@ impl Look {
 /// Whether a look may go ahead, because no thread has the lock, and the turns asked for. If not, the
 /// thread has waited a little.
 pub unsafe fn begin(lock: *const Lock, state: u64) -> (bool, u64) {
+    // SAFETY: the lock is one of the *table*; its turns are *shared words*.
     unsafe {
         let done = load_cell(&raw const (*lock).done as u64);
         let asked = load_cell(&raw const (*lock).asked as u64);
@@ -107,6 +108,8 @@ pub unsafe fn end(
     lock: *const Lock,
     asked: u64,
 ) -> bool {
+    // SAFETY: *block*, *state* and *access* are this function's; the lock is one of the *table*, of *shared
+    // words*.
     unsafe {
         let asked_at = &raw const (*lock).asked as u64;
         let look = Look::of(state, access);
@@ -148,6 +151,8 @@ pub unsafe extern "C" fn __cudarun_journal_look(
     operand: u64,
 ) -> u32 {
     let access = Access { address, what, word, copies: false };
+    // SAFETY: *block*, *state* and *access* are this function's; there is a journal, so the lock is one of its
+    // *table*. The *access* is to global memory, and of at most 8 bytes.
     unsafe {
         // A generic address may be one of shared memory.
         if (*launch).journal == 0 || !access.is(JOURNAL_LOOKS) {

@@ -10,11 +10,40 @@
 //! witnesses, and then publishes the cell; others wait for that, so a report never names an access
 //! that the cell does not stand for. The waiting is short and holds nothing, so independent thread scheduling
 //! (sm_70 and later) ends it even inside a warp.
+//!
+//! # Safety
+//!
+//! Every `unsafe fn` here asks for what is true of each argument with one of these names. Rewritten code gives them,
+//! and functions pass them on as they got them; so the lines that say `SAFETY` name what they rely on.
+//!
+//! - **Block.** `launch` is the address of a [`LaunchBlock`], or of the second one behind it. The host
+//!   fills both in before the launch starts, leaves them alone until it has ended, and nothing on the device writes
+//!   them. Of a [`Journal`] that is true of all fields but `count`. So these are the only words read by plain loads.
+//! - **Tables.** An address in the block, or in its journal, is that of an array which lives as long as the block and
+//!   is used by no other launch in flight, apart from cells, witnesses and stamps. It is 0 where the launch has no such array, and
+//!   then asked for before use. An index is cut to the array: cells, slots, pairs and locks by a mask, records and
+//!   entries by a capacity, counts and grid epochs by the number of a CTA of the grid. Arrays beside the cells
+//!   (witnesses, stamps) have a place for each cell in each row.
+//! - **Shared words.** What several threads change is an aligned word of 8 bytes and is reached by the instructions of
+//!   [`memory`] alone, which are at least relaxed and of gpu scope: it is never read in halves, Rust takes no reference to
+//!   it, only addresses (`&raw`), and no plain load or store meets it. So threads may race for it as they like; which of
+//!   them may enter the witnesses of a cell is settled by its bit [`BUSY`].
+//! - **Record.** A number that [`fetch_add`] has given to one thread is given to no other in this launch: the record of that
+//!   number is the thread's own, and is the only memory written by plain stores. The host reads it when the launch has ended.
+//! - **State.** `state` is the address of [`JOURNAL_STATE`] bytes, at a multiple of 16, in the local memory of
+//!   this thread, which the rewriter has declared in the kernel. No other thread reaches them, and
+//!   no plain access does.
+//! - **Access.** `address` with the bytes in `word` or `access` is what the program accesses next, or has just accessed.
+//!   Only where the program's own access would fail as well does reading it fail.
+//!
+//! Nothing here could see a broken promise. cargo knows nothing of this program, so clippy does not see it, and
+//! `cargo xtask tidy` asks for the `SAFETY` lines instead.
 
 #![no_std]
 #![no_core]
 #![feature(no_core, lang_items, intrinsics, rustc_attrs, asm_experimental_arch, prelude_import, const_trait_impl, decl_macro, auto_traits)]
 #![allow(internal_features, dead_code)]
+#![warn(clippy::undocumented_unsafe_blocks)]
 
 mod lang;
 #[prelude_import]
@@ -50,7 +79,8 @@ use layout::*;
 use memory::*;
 use rule::{Shifts, up};
 
-fn shifts(launch: *const LaunchBlock) -> Shifts {
+unsafe fn shifts(launch: *const LaunchBlock) -> Shifts {
+    // SAFETY: fields of the *block*.
     unsafe {
         Shifts {
             barrier: (*launch).barrier_shift,
@@ -68,6 +98,7 @@ const OUTSIDE: u64 = !0;
 /// The offset of an address in the windows of a launch, counted as if they were adjacent, or [`OUTSIDE`].
 #[inline(always)]
 unsafe fn offset(launch: *const LaunchBlock, address: u64) -> u64 {
+    // SAFETY: a field of the *block*.
     unsafe {
         let offset = address - (*launch).window_base;
         if offset < (*launch).window_bytes { offset } else { __cudarun_further(launch, address) }
@@ -78,6 +109,7 @@ unsafe fn offset(launch: *const LaunchBlock, address: u64) -> u64 {
 #[inline(never)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __cudarun_further(launch: *const LaunchBlock, address: u64) -> u64 {
+    // SAFETY: fields of the *block*.
     unsafe {
         let (first, second) = ((*launch).window_bytes, (*launch).second_bytes);
         let offset = address - (*launch).second_base;
@@ -93,34 +125,38 @@ unsafe extern "C" fn __cudarun_further(launch: *const LaunchBlock, address: u64)
 /// (`Entry` of the `device` crate).
 #[inline(always)]
 unsafe fn enter(launch: *const LaunchBlock) -> u64 {
+    // SAFETY: fields of the *block*.
     unsafe {
         let thread = thread_in_cta();
         up(cta_in_grid(), (*launch).cta_shift)
             | ((*launch).generation as u64) << GENERATION_SHIFT
-            | ((thread >> 5u32) as u64) << WARP_SHIFT
-            | (thread & 31) as u64
+            | ((thread >> LANES_LOG2) as u64) << WARP_SHIFT
+            | (thread & LANE_MASK as u32) as u64
     }
 }
 
 /// The identity after a barrier of the whole CTA, where there may be barriers of the whole grid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_barrier(launch: *const LaunchBlock, me: u64) -> u64 {
+    // SAFETY: the arguments are this function's.
     unsafe { pass_barrier(launch, me, 0) }
 }
 
 /// The identity after the barrier of the CTA that ends one of the whole grid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_barrier_of_grid(launch: *const LaunchBlock, me: u64) -> u64 {
+    // SAFETY: the arguments are this function's.
     unsafe { pass_barrier(launch, me, 1) }
 }
 
 unsafe fn pass_barrier(launch: *const LaunchBlock, me: u64, more: u64) -> u64 {
+    // SAFETY: the *block*; grid epochs are a *table* with a word for each CTA, asked for first.
     unsafe {
         let epochs = (*launch).grid_epochs;
         if epochs == 0 {
             return rule::pass_barrier(me, &shifts(launch));
         }
-        let passed = load_relaxed(epochs + (cta_in_grid() << 3u32));
+        let passed = load_relaxed(epochs + (cta_in_grid() << CELL_LOG2));
         rule::pass_barrier_of_grid(me, passed, more, &shifts(launch))
     }
 }
@@ -130,10 +166,11 @@ unsafe fn pass_barrier(launch: *const LaunchBlock, me: u64, more: u64) -> u64 {
 /// count there, and not before the barrier that precedes the arrival.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_grid_barrier(launch: *const LaunchBlock) {
+    // SAFETY: the *block*; grid epochs are a *table*, asked for first, and one thread of a CTA writes its *shared word*.
     unsafe {
         let epochs = (*launch).grid_epochs;
         if epochs != 0 {
-            let at = epochs + (cta_in_grid() << 3u32);
+            let at = epochs + (cta_in_grid() << CELL_LOG2);
             store_relaxed(at, load_relaxed(at) + 1);
         }
     }
@@ -143,6 +180,7 @@ pub unsafe extern "C" fn __cudarun_grid_barrier(launch: *const LaunchBlock) {
 /// `order::NARROW` or `order::WIDE`, or nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_order(launch: *const LaunchBlock, releases: u64, acquires: u64) {
+    // SAFETY: the *block*; its counts are a *table*, asked for first, and two *shared words* for each CTA.
     unsafe {
         if (*launch).orders == 0 {
             return;
@@ -152,14 +190,15 @@ pub unsafe extern "C" fn __cudarun_order(launch: *const LaunchBlock, releases: u
             add(at, releases);
         }
         // Whether there was one is all that is asked.
-        if load_relaxed(at + 8) & acquires != acquires {
-            set(at + 8, acquires);
+        if load_relaxed(at + order::ACQUIRES) & acquires != acquires {
+            set(at + order::ACQUIRES, acquires);
         }
     }
 }
 
 /// The address of what a CTA has counted.
 unsafe fn counts(launch: *const LaunchBlock, cta: u64) -> u64 {
+    // SAFETY: a field of the *block*; an address is formed and nothing read.
     unsafe { (*launch).orders + cta * order::COUNTS_BYTES }
 }
 
@@ -194,6 +233,8 @@ pub unsafe extern "C" fn __cudarun_fast(
     by_warps: u64,
     by_lanes: u64,
 ) -> u32 {
+    // SAFETY: `cells` and `cell_mask` are those of the *block*, so the cell is one of the *table*, and a *shared
+    // word*.
     unsafe {
         let offset = address - base;
         let at = cells + (shl(offset, spread) & cell_mask);
@@ -224,8 +265,9 @@ fn settles(differs: u64, fresh: u64, others: u64, by_lanes: u64, compared_by_war
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_slot(launch: *const LaunchBlock) -> u64 {
+    // SAFETY: fields of the *block*; the slot is cut by its mask.
     unsafe {
-        (*launch).cells + (cta_in_grid() & (*launch).slot_mask) * ((*launch).cell_mask + 8)
+        (*launch).cells + (cta_in_grid() & (*launch).slot_mask) * ((*launch).cell_mask + CELL_BYTES)
     }
 }
 
@@ -244,6 +286,7 @@ pub unsafe extern "C" fn __cudarun_fast_shared(
     by_warps: u64,
     by_lanes: u64,
 ) -> u32 {
+    // SAFETY: as in `__cudarun_fast`.
     unsafe {
         let at = cells + (shl(address, spread) & cell_mask);
         let cell = load_relaxed(at);
@@ -267,6 +310,8 @@ pub unsafe extern "C" fn __cudarun_slow(
     site: u32,
     access: u32,
 ) {
+    // SAFETY: the *block*. The index of the cell is cut by mask and slot to the *tables*. Counters are *shared
+    // words*.
     unsafe {
         let counters = (*launch).counters as *mut Counters;
         let offset = offset(launch, address);
@@ -280,16 +325,16 @@ pub unsafe extern "C" fn __cudarun_slow(
         }
         let shifts = shifts(launch);
         let granule = offset >> (access >> ACCESS_GRANULE_SHIFT & ACCESS_GRANULE_MASK);
-        let (slots, cells) = ((*launch).slot_mask, (*launch).cell_mask >> 3u32);
+        let (slots, cells) = ((*launch).slot_mask, (*launch).cell_mask >> CELL_LOG2);
         let slot = if slots == 0 { 0 } else { rule::slot(me, &shifts, slots, cells) };
         let index = (granule & cells) + slot;
         let untagged = me;
         let tag = up(granule >> (*launch).index_bits, (*launch).tag_shift);
         let me = untagged | tag;
-        let cell_at = (*launch).cells + (index << 3u32);
+        let cell_at = (*launch).cells + (index << CELL_LOG2);
         let witnesses = witness::At {
-            witnesses: (*launch).witnesses + (index << 3u32),
-            stamps: if (*launch).stamps == 0 { 0 } else { (*launch).stamps + (index << 3u32) },
+            witnesses: (*launch).witnesses + (index << CELL_LOG2),
+            stamps: if (*launch).stamps == 0 { 0 } else { (*launch).stamps + (index << CELL_LOG2) },
             row: (*launch).row,
             tag,
             // One slot is a grid of one CTA, or memory that CTAs of clusters reach.
@@ -343,6 +388,8 @@ pub unsafe extern "C" fn __cudarun_load(
     cell_at: u64,
     who: u64,
 ) {
+    // SAFETY: the *block*; `cell_at` is the address of a cell of the *tables*, as the fast path found it, and a
+    // *shared word*.
     unsafe {
         let cell = load_relaxed(cell_at);
         // There are no clusters where this is called.
@@ -437,6 +484,8 @@ struct Access {
 /// Changes the cell, and its witnesses, as the rule says.
 #[inline(always)]
 unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witnesses: &witness::At, by: &Access) {
+    // SAFETY: the *block*; cell and witnesses are those that the callers found in the *tables*, and *shared
+    // words*.
     unsafe {
         let (me, kind) = (by.me, by.access & ACCESS_KIND_MASK);
         let mut cell = load_relaxed(cell_at);
@@ -507,6 +556,7 @@ pub unsafe extern "C" fn __cudarun_range(
     let end = address + (access >> ACCESS_BYTES_SHIFT) as u64;
     let mut at = address;
     while at < end {
+        // SAFETY: `at` is inside the *access*; the other arguments are this function's.
         unsafe { __cudarun_slow(launch, me, at, site, access) };
         at = at + step;
     }
@@ -514,6 +564,7 @@ pub unsafe extern "C" fn __cudarun_range(
 
 /// Counts and records what the rule said.
 unsafe fn settle(launch: *const LaunchBlock, verdict: u32, cell: u64, other: witness::Other, by: &Access) {
+    // SAFETY: the *block*; counters are *shared words*. Records are written by what it calls.
     unsafe {
         let counters = (*launch).counters as *mut Counters;
         if verdict == rule::OK {
@@ -551,12 +602,14 @@ unsafe fn settle(launch: *const LaunchBlock, verdict: u32, cell: u64, other: wit
 
 /// What the fence rule makes of a conflict.
 unsafe fn fence_rule(launch: *const LaunchBlock, verdict: u32, other: &witness::Other, by: &Access) -> u32 {
+    // SAFETY: the *block*. Counts are a *table*, and the caller has asked for them; a witness has the id of a CTA
+    // of the grid.
     unsafe {
         if other.witness == 0 || !order::apart(verdict, by.mine, other.witness) {
             return order::POSSIBLE;
         }
         let releases = load_relaxed(counts(launch, other.witness & WITNESS_CTA_MASK));
-        let acquires = load_relaxed(counts(launch, cta_in_grid()) + 8);
+        let acquires = load_relaxed(counts(launch, cta_in_grid()) + order::ACQUIRES);
         order::settle(verdict, other.stamp, releases, acquires)
     }
 }

@@ -18,13 +18,14 @@ pub unsafe fn first_of_pair(
     address: u64,
     times: u32,
 ) -> bool {
+    // SAFETY: the *block*; the slot is cut by the mask to the *table* of pairs, which are *shared words*.
     unsafe {
-        let key = pair_key(verdict, site(mine), site(other), possible);
+        let key = pair_key(verdict, witness_site(mine), witness_site(other), possible);
         let mask = (*launch).pair_mask as u64;
         let mut slot = key * WITNESS_CELL_FACTOR >> 40u32;
         let end = slot + PROBES;
         while slot < end {
-            let at = (*launch).pairs + ((slot & mask) << 5u32);
+            let at = (*launch).pairs + ((slot & mask) << PAIR_SLOT_LOG2);
             let mut seen = load_relaxed(at);
             if seen == 0 {
                 seen = compare_and_swap(at, 0, key);
@@ -52,33 +53,26 @@ pub unsafe fn write(
     other: u64,
     access: u32,
 ) {
+    // SAFETY: the *block*; the number is below the capacity, so the *record* is there, and this thread's own.
     unsafe {
         let counters = (*launch).counters as *mut Counters;
         let number = fetch_add(&raw mut (*counters).records, 1);
         if number >= (*launch).record_capacity {
             return;
         }
-        let record = ((*launch).records + (number << 6u32)) as *mut Record;
+        let record = ((*launch).records + (number << RECORD_LOG2)) as *mut Record;
         (*record).address = address;
         (*record).cell = cell;
         (*record).me = me;
-        (*record).site = site(mine);
-        (*record).previous_site = site(other);
+        (*record).site = witness_site(mine);
+        (*record).previous_site = witness_site(other);
         (*record).cta = cta_in_grid() as u32;
-        (*record).thread = (mine >> 24u32 & 1023) as u32;
-        (*record).previous_cta = if other == 0 { UNKNOWN } else { (other & 0xff_ffff) as u32 };
-        (*record).previous_thread = if other == 0 {
-            UNKNOWN
-        } else {
-            (other >> 24u32 & 1023) as u32
-        };
+        (*record).thread = witness_thread(mine);
+        (*record).previous_cta = if other == 0 { UNKNOWN } else { witness_cta(other) };
+        (*record).previous_thread = if other == 0 { UNKNOWN } else { witness_thread(other) };
         (*record).access = access;
         (*record).verdict = verdict;
         (*record).class = class(verdict, cell) as u32;
         (*record).ready = 1;
     }
-}
-
-fn site(witness: u64) -> u32 {
-    (witness >> WITNESS_SITE_SHIFT) as u32
 }

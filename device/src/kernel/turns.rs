@@ -43,6 +43,8 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
     word: u32,
 ) -> u32 {
     let access = Access { address, what, word, copies: false };
+    // SAFETY: *block*, *state* and *access* are this function's; there is a journal, so the lock is one of its
+    // *table*, of *shared words*.
     unsafe {
         if (*launch).journal == 0 {
             return 1;
@@ -102,6 +104,8 @@ pub unsafe extern "C" fn __cudarun_journal_made(
     word: u32,
 ) -> u32 {
     let access = Access { address, what, word, copies: false };
+    // SAFETY: *block*, *state* and *access* are this function's. The lock is the one that the thread has put into
+    // its *state* when it asked for it.
     unsafe {
         if (*launch).journal == 0 {
             return 0;
@@ -176,6 +180,7 @@ unsafe fn ask(lock: *mut Lock, state: u64) -> u64 {
     let lanes = peers_of(lock as u64);
     let mut asked = 0;
     if lanes & lanes_below() == 0 {
+        // SAFETY: the lock is one of the *table*; an address is formed and nothing read.
         asked = fetch_add(unsafe { &raw mut (*lock).asked }, ones(lanes)) as u32;
     }
     let turn = of_lane(lanes, first(lanes), asked) as u64 + 1;
@@ -208,6 +213,7 @@ unsafe fn give_back(state: u64, lock: *const Lock, turn: u64) {
             return;
         }
     }
+    // SAFETY: the lock is one of the *table*; an address is formed and nothing read.
     publish_cell(unsafe { &raw const (*lock).done as u64 }, turn);
 }
 
@@ -215,8 +221,9 @@ unsafe fn give_back(state: u64, lock: *const Lock, turn: u64) {
 /// its own, they do since the last such access, which the lock knows.
 #[inline(always)]
 pub unsafe fn enter_strong(launch: *const LaunchBlock, state: u64, access: &Access, lock: *const Lock) {
+    // SAFETY: the *block* is this function's; the lock is one of the *table*, of *shared words*.
     unsafe {
-        let place = (access.bytes() as u64) << 56u32 | access.address;
+        let place = (access.bytes() as u64) << LOCK_BYTES_SHIFT | access.address;
         // The lock of a location in shared memory never knows one.
         if load_relaxed(&raw const (*lock).entered as u64) != place {
             __cudarun_journal_strong(launch, state, access.address, access.what, access.word, lock);
@@ -236,12 +243,14 @@ pub unsafe extern "C" fn __cudarun_journal_strong(
     lock: *const Lock,
 ) {
     let access = Access { address, what, word, copies: false };
+    // SAFETY: *block*, *state* and *access* are this function's; the lock is one of the *table*, of *shared
+    // words*.
     unsafe {
         touch(launch, state, &access);
         let bytes = (*launch).window_bytes + (*launch).second_bytes + (*launch).third_bytes;
         let granules = bytes >> access.granule_log2();
-        if !is_shared(access.word) & !(granules > ((*launch).cell_mask >> 3u32) + 1) {
-            publish_cell(&raw const (*lock).entered as u64, (access.bytes() as u64) << 56u32 | access.address);
+        if !is_shared(access.word) & !(granules > ((*launch).cell_mask >> CELL_LOG2) + 1) {
+            publish_cell(&raw const (*lock).entered as u64, (access.bytes() as u64) << LOCK_BYTES_SHIFT | access.address);
         }
     }
 }
@@ -268,6 +277,7 @@ pub fn wait(done: u64, turn: u64) {
 /// order, which has to be that of their entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, state: u64) {
+    // SAFETY: *block* and *state* are this function's; there is a journal, so it has the lock of fences.
     unsafe {
         if (*launch).journal == 0 {
             return;
@@ -298,6 +308,7 @@ pub unsafe extern "C" fn __cudarun_journal_fenced(
     what: u32,
     about: u64,
 ) {
+    // SAFETY: *block* and *state* are this function's; there is a journal, so it has the lock of fences.
     unsafe {
         if (*launch).journal == 0 {
             return;
@@ -315,11 +326,14 @@ pub unsafe extern "C" fn __cudarun_journal_fenced(
 
 /// The lock of all `fence.sc`.
 unsafe fn fences(launch: *const LaunchBlock) -> *mut Lock {
+    // SAFETY: the callers have asked whether there is a journal.
     unsafe { (*((*launch).journal as *const Journal)).locks as *mut Lock }
 }
 
 /// The address of a location's lock.
 pub unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *mut Lock {
+    // SAFETY: the callers have asked whether there is a journal. The number is cut by the mask to the *table* of
+    // locks.
     unsafe {
         let journal = (*launch).journal as *const Journal;
         let mut place = access.address >> piece_log2(access);
@@ -327,7 +341,7 @@ pub unsafe fn lock(launch: *const LaunchBlock, state: u64, access: &Access) -> *
             let cta = rule::cta(load_local::<{ ME }>(state), &shifts(launch));
             place = place + ((cta & (*launch).slot_mask) << 32u32);
         }
-        let number = place * 0x9e37_79b9_7f4a_7c15 >> 32u32;
-        ((*journal).locks + ((number & (*journal).lock_mask) << 5u32)) as *mut Lock
+        let number = place * WITNESS_CELL_FACTOR >> 32u32;
+        ((*journal).locks + ((number & (*journal).lock_mask) << LOCK_LOG2)) as *mut Lock
     }
 }

@@ -45,7 +45,7 @@ impl At {
         if sole == WITNESS_SOLE {
             return 0;
         }
-        of((sole >> WITNESS_SITE_SHIFT) as u32, cell ^ self.tag, shifts)
+        of(witness_site(sole), cell ^ self.tag, shifts)
     }
 
     /// See [`sole`].
@@ -70,6 +70,7 @@ fn sole(first: u64, cell: u64) -> u64 {
     if is_sole_of(witness, cell) {
         witness
     } else if rule::may_be_claimed(cell) {
+        // SAFETY: the address is this function's, that of a witness in the *tables*.
         unsafe { __cudarun_await_witness(first, cell) }
     } else {
         0
@@ -114,9 +115,9 @@ pub fn of(site: u32, me: u64, shifts: &Shifts) -> u64 {
 /// Likewise, of a thread of that CTA.
 #[inline(always)]
 pub fn of_cta(site: u32, me: u64, cta: u64) -> u64 {
-    let thread = (me & WARP_MASK) >> (WARP_SHIFT - 5) | me & LANE_MASK;
+    let thread = (me & WARP_MASK) >> (WARP_SHIFT - LANES_LOG2) | me & LANE_MASK;
     // The site's bits above those of a witness say that it is the only one.
-    witness(site & 0x1fff_ffff, cta, thread as u32)
+    witness(site & SITE_MASK, cta, thread as u32)
 }
 
 /// The class of the level at which `verdict` conflicted.
@@ -184,7 +185,7 @@ fn is_strong(kind: u32, grid: bool) -> bool {
 
 /// Enters the one access that `next` stands for.
 pub fn remember_alone(at: &At, next: u64, write: bool, mine: u64, stamp: u64) {
-    at.enter(0, sole_witness((mine >> WITNESS_SITE_SHIFT) as u32, write, next), stamp);
+    at.enter(0, sole_witness(witness_site(mine), write, next), stamp);
 }
 
 /// Enters a load that shares a cell of which only loads are remembered.
@@ -207,7 +208,7 @@ pub fn remember_load_beside(at: u64, row: u64, before: u64, mine: u64) {
         let sole = sole(at, before);
         if sole != 0 {
             // Of a lost one that is the thread alone.
-            let first = of_cta((sole >> WITNESS_SITE_SHIFT) as u32, before, mine);
+            let first = of_cta(witness_site(sole), before, mine);
             store_relaxed(at, 0);
             store_relaxed(at + row, 0);
             store_relaxed(loads, first);

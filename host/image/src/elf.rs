@@ -126,6 +126,16 @@ pub fn kernels(cubin: &[u8]) -> Result<Vec<String>, ElfError> {
     Ok(names)
 }
 
+/// Bytes of code of each function in a cubin, by mangled name.
+pub fn code_sizes(cubin: &[u8]) -> Result<Vec<(String, u64)>, ElfError> {
+    let file = open(cubin)?;
+    let sizes = file.sections().filter_map(|section| {
+        let name = section.name().ok()?.strip_prefix(".text.")?;
+        Some((name.to_owned(), section.size()))
+    });
+    Ok(sizes.collect())
+}
+
 /// Whether a kernel of this mangled name is one of NVIDIA's `libcudadevrt.a`, which `-rdc=true` links into programs.
 ///
 /// nvcc writes the file that a name is local to into the name; this library is made from one file.
@@ -246,6 +256,37 @@ fn runtime(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_sections_are_found_and_garbage_is_not_believed() {
+        let header = size_of::<elf::FileHeader64<object::Endianness>>();
+        let mut file = vec![0u8; header + 3 * 64];
+        let names = file.len();
+        file.extend(b"\0.text.k\0.data\0");
+        let length = file.len() - names;
+        file[..4].copy_from_slice(&elf::ELFMAG);
+        file[4..7].copy_from_slice(&[elf::ELFCLASS64, elf::ELFDATA2LSB, elf::EV_CURRENT]);
+        let mut put = |at: usize, value: u64, bytes: usize| {
+            file[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+        };
+        put(0x12, u64::from(EM_CUDA), 2);
+        put(0x28, header as u64, 8);
+        put(0x3a, 64, 2);
+        put(0x3c, 3, 2);
+        put(0x3e, 2, 2);
+        put(header, 1, 4);
+        put(header + 0x20, 384, 8);
+        put(header + 64, 9, 4);
+        put(header + 2 * 64 + 0x04, u64::from(elf::SHT_STRTAB), 4);
+        put(header + 2 * 64 + 0x18, names as u64, 8);
+        put(header + 2 * 64 + 0x20, length as u64, 8);
+        assert_eq!(code_sizes(&file), Ok(vec![("k".to_owned(), 384)]));
+        for end in 0..file.len() {
+            drop(code_sizes(&file[..end]));
+        }
+        file[16..].fill(0xff);
+        assert!(code_sizes(&file).map_or(true, |sizes| sizes.is_empty()));
+    }
 
     #[test]
     fn kernels_of_the_device_runtime_are_known_by_their_file() {

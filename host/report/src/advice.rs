@@ -411,11 +411,15 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
             )
         }
         Cause::NoBarrier { before, after } => {
-            barriers([(before, "first", &written), (after, "second", &read)])
+            let write = AtFlag { lacks_barrier: *before, access: "first", flag: &written };
+            let read = AtFlag { lacks_barrier: *after, access: "second", flag: &read };
+            barriers(write, read)
         }
         // The access that the flag hands over comes second in this run, because the other one has not waited.
         Cause::Overtaken { before } => {
-            barriers([(before, "second", &written), (&true, "first", &read)])
+            let write = AtFlag { lacks_barrier: *before, access: "second", flag: &written };
+            let read = AtFlag { lacks_barrier: true, access: "first", flag: &read };
+            barriers(write, read)
         }
         Cause::NoRelease | Cause::Early if unacquired => format!(
             "release after the first access and acquire before the second: put `{fence}` before the write of {written}, and after the read of {read}, or write it with `st.release` and read it with `ld.acquire` (`cuda::memory_order_release`, `cuda::memory_order_acquire`)"
@@ -426,12 +430,24 @@ fn completion(cause: &Cause, race: &log::Race) -> String {
     }
 }
 
-/// The barriers that are missing around a flag: where one is, between which access and the write or the read of the flag.
-fn barriers([write, read]: [(&bool, &str, &String); 2]) -> String {
-    let (missing, access, flag) = write;
-    let before = missing.then(|| format!("between the {access} access and the write of {flag}"));
-    let (missing, access, flag) = read;
-    let after = missing.then(|| format!("between the read of {flag} and the {access} access"));
+/// The write or the read of a flag, beside an access of the race.
+struct AtFlag<'a> {
+    /// A barrier is missing between the two.
+    lacks_barrier: bool,
+    /// `first` or `second`.
+    access: &'a str,
+    /// The flag, as a person calls it.
+    flag: &'a str,
+}
+
+/// The barriers that are missing around a flag.
+fn barriers(write: AtFlag<'_>, read: AtFlag<'_>) -> String {
+    let AtFlag { access, flag, .. } = write;
+    let between = || format!("between the {access} access and the write of {flag}");
+    let before = write.lacks_barrier.then(between);
+    let AtFlag { access, flag, .. } = read;
+    let between = || format!("between the read of {flag} and the {access} access");
+    let after = read.lacks_barrier.then(between);
     let places: Vec<String> = before.into_iter().chain(after).collect();
     format!(
         "put `__syncthreads()` {}: the flag orders the thread that writes it and the thread that reads it, and no other threads of their blocks; if the flag is not meant for this data, put a barrier of the grid (`cooperative_groups::this_grid().sync()`, in a cooperative launch) between the two accesses",

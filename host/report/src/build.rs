@@ -9,15 +9,15 @@ use std::time::SystemTime;
 
 use crate::advice::advise;
 use crate::baseline::Baseline;
-use crate::causes::{add_places, behind_scopes, join};
-use crate::entries::{Pair, Rank, Written, distinguish, is_unknown, order, pair};
-use crate::fingerprint::{self, Places};
+use crate::causes::{Entry, add_places, behind_scopes, join};
+use crate::entries::{Pair, Written, distinguish, is_unknown, order, pair};
+use crate::fingerprint::{self, Named, Places};
 use crate::language::{self, Language};
 use crate::latency::Latencies;
-use crate::log::{self, Event};
+use crate::log::{self, Event, Rank};
 use crate::model::{
-    Address, Allocation, Certainty, ExitStatus, Kernel, KernelLaunch, Kind, Level, Outcome, Race,
-    Report, Role, SCHEMA_VERSION, Space,
+    Address, Allocation, Certainty, DeviceKind, ExitStatus, Kernel, KernelLaunch, Kind, Level,
+    Outcome, PtxSource, Race, Report, Role, SCHEMA_VERSION, Space,
 };
 use crate::names::{demangle, made, readable};
 use crate::side::{self, access, came};
@@ -481,7 +481,7 @@ impl<'a> Builder<'a> {
             (log::Why::Misuse(_), _) => Space::Barrier,
             (_, space) => space.into(),
         };
-        let (id, fingerprint) = match pair(race, sites, log_index) {
+        let Named { id, fingerprint } = match pair(race, sites, log_index) {
             Pair::Operations(operations) => fingerprint::of_operations(space, &operations),
             Pair::Places(..) => {
                 let sites = sites.map(|(site, module)| (site, log_index.origin(module)));
@@ -553,8 +553,8 @@ impl<'a> Builder<'a> {
     fn finish(mut self, context: &Context) -> Report {
         for name in &context.without_ptx {
             let known = self.kernels.entry(name.clone()).or_default();
-            if known.ptx_source.is_empty() {
-                known.ptx_source = "none".to_owned();
+            if known.ptx_source == PtxSource::Unknown {
+                known.ptx_source = PtxSource::None;
                 known.why_not = Some("the program has no PTX for it".to_owned());
             }
         }
@@ -605,16 +605,22 @@ impl<'a> Builder<'a> {
             baseline.mark(&mut report.races);
         }
         let races = std::mem::take(&mut report.races).into_iter();
-        let mut entries: Vec<_> = races.zip(causes).collect();
+        let entries = races.zip(causes);
+        let mut entries: Vec<_> = entries.map(|(race, cause)| Entry { race, cause }).collect();
         // Those that count first, then certain ones, then the one to repair first, then what was seen first.
-        entries.sort_by_key(|(race, _)| (race.is_in_baseline(), race.level, order(race.rule)));
+        entries.sort_by_key(|Entry { race, .. }| {
+            (race.is_in_baseline(), race.level, order(race.rule))
+        });
         behind_scopes(&mut entries);
         report.races = join(entries);
         distinguish(&mut report.races);
         report.schema_version = SCHEMA_VERSION.to_owned();
         report.tool.name = "cudarun-check".to_owned();
         report.tool.version.clone_from(&context.version);
-        report.tool.device = if context.gpu { "gpu" } else { "sim" }.to_owned();
+        report.tool.device = match context.gpu {
+            true => DeviceKind::Gpu,
+            false => DeviceKind::Sim,
+        };
         report.tool.seed = context.seed;
         report.tool.schedules = context.schedules;
         report.tool.sample = context.sample.max(1);

@@ -18,6 +18,13 @@ pub(crate) struct Cause {
     pub(crate) places: BTreeSet<String>,
 }
 
+/// A race that is to be an entry of the report, or a part of one.
+pub(crate) struct Entry {
+    pub(crate) race: Race,
+    /// What its help repairs, if that is known.
+    pub(crate) cause: Option<Cause>,
+}
+
 impl Cause {
     fn repairs(&self, other: &Self) -> bool {
         self.what == other.what && self.places.is_superset(&other.places)
@@ -44,13 +51,14 @@ pub(crate) fn add_places(to: &mut log::Race, from: &log::Race) -> bool {
 
 /// What is ordered by a flag or a lock of too narrow a scope is not seen to be: where a kernel has such a scope, the help of
 /// entries that nothing orders says to repair that first.
-pub(crate) fn behind_scopes(entries: &mut [(Race, Option<Cause>)]) {
+pub(crate) fn behind_scopes(entries: &mut [Entry]) {
     let narrow: BTreeSet<String> = entries
         .iter()
-        .filter(|(race, _)| race.rule == RuleId::NarrowScope && race.counts())
-        .map(|(race, _)| race.kernel.mangled.clone())
+        .map(|entry| &entry.race)
+        .filter(|race| race.rule == RuleId::NarrowScope && race.counts())
+        .map(|race| race.kernel.mangled.clone())
         .collect();
-    for (race, _) in entries {
+    for Entry { race, .. } in entries {
         let behind = matches!(race.rule, RuleId::InterBlock | RuleId::Predictive);
         if behind && narrow.contains(&race.kernel.mangled) {
             race.help = format!(
@@ -86,9 +94,9 @@ fn follows(misuse: &Race, race: &Race) -> bool {
 
 /// Joins entries of one cause, in the order they come in. What is known and does not count is no part of what does, nor
 /// the other way round.
-pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
+pub(crate) fn join(entries: Vec<Entry>) -> Vec<Race> {
     let places = |n: usize| {
-        let (_, cause): &(Race, Option<Cause>) = &entries[n];
+        let cause = &entries[n].cause;
         cause.as_ref().map_or(0, |cause| cause.places.len())
     };
     let mut by_places: Vec<usize> = (0..entries.len()).collect();
@@ -103,16 +111,19 @@ pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
     };
     let roots: Vec<Option<usize>> = entries
         .iter()
-        .map(|(race, _)| {
-            let mut others = entries.iter();
-            others.position(|(other, _)| follows(race, other) && alike(race, other))
+        .map(|Entry { race, .. }| {
+            let mut others = entries.iter().map(|entry| &entry.race);
+            others.position(|other| follows(race, other) && alike(race, other))
         })
         .collect();
     by_places.retain(|&n| roots[n].is_none());
     for n in by_places {
-        let (race, cause) = &entries[n];
+        let Entry { race, cause } = &entries[n];
         let head = known.iter().copied().find(|&head| {
-            let (other, repair) = &entries[head];
+            let Entry {
+                race: other,
+                cause: repair,
+            } = &entries[head];
             let same = repair.as_ref().zip(cause.as_ref());
             let same = same.filter(|_| alike(race, other));
             // A warning does not hide an error, nor what comes later what comes first.
@@ -130,23 +141,36 @@ pub(crate) fn join(entries: Vec<(Race, Option<Cause>)>) -> Vec<Race> {
         }
     }
     // Entries come where their first pair was.
-    let mut groups: Vec<(usize, Option<Race>, Vec<Related>)> = Vec::new();
-    for (n, ((race, _), head)) in entries.into_iter().zip(heads).enumerate() {
-        let known = groups.iter().position(|(of, ..)| *of == head);
-        let group = known.unwrap_or_else(|| {
-            groups.push((head, None, Vec::new()));
+    let mut groups: Vec<Group> = Vec::new();
+    for (n, (Entry { race, .. }, head)) in entries.into_iter().zip(heads).enumerate() {
+        let known = groups.iter().position(|group| group.head == head);
+        let at = known.unwrap_or_else(|| {
+            groups.push(Group {
+                head,
+                race: None,
+                related: Vec::new(),
+            });
             groups.len() - 1
         });
         match n == head {
-            true => groups[group].1 = Some(race),
-            false => groups[group].2.push(related(race)),
+            true => groups[at].race = Some(race),
+            false => groups[at].related.push(related(race)),
         }
     }
-    let joined = groups.into_iter().filter_map(|(_, race, related)| {
-        let race = race?;
-        Some(Race { related, ..race })
+    let joined = groups.into_iter().filter_map(|group| {
+        let related = group.related;
+        group.race.map(|race| Race { related, ..race })
     });
     joined.collect()
+}
+
+/// An entry of the report with the races that are repaired with it.
+struct Group {
+    /// The number of its race among all.
+    head: usize,
+    /// That race, once it has come.
+    race: Option<Race>,
+    related: Vec<Related>,
 }
 
 fn related(race: Race) -> Related {
@@ -168,7 +192,7 @@ mod tests {
     use super::super::model::{Level, SuppressedBy};
     use super::*;
 
-    fn entry(id: &str, level: Level, places: &[&str]) -> (Race, Option<Cause>) {
+    fn entry(id: &str, level: Level, places: &[&str]) -> Entry {
         let race = Race {
             id: id.into(),
             rule: RuleId::IntraBlock,
@@ -179,7 +203,12 @@ mod tests {
             what: "__syncthreads()".into(),
             places: places.iter().map(|&place| place.to_owned()).collect(),
         };
-        (race, (!places.is_empty()).then_some(cause))
+        let cause = (!places.is_empty()).then_some(cause);
+        Entry { race, cause }
+    }
+
+    fn without_cause(race: Race) -> Entry {
+        Entry { race, cause: None }
     }
 
     #[test]
@@ -246,7 +275,7 @@ mod tests {
             (unstarted(), between([0, 1], [9, 12]), false),
             (unstarted(), between([0, 1], [9, 9]), false),
         ] {
-            let all = join(vec![(misuse, None), (race, None)]);
+            let all = join([misuse, race].map(without_cause).into());
             assert_eq!(all.len() == 1, joined, "{all:?}");
             if joined {
                 assert_eq!(all[0].rule, RuleId::Asynchronous);
@@ -258,12 +287,12 @@ mod tests {
     #[test]
     fn what_is_known_is_not_joined_with_what_counts() {
         let known = |id, places: &[&str]| {
-            let (mut race, cause) = entry(id, Level::Error, places);
-            race.suppressed_by = Some(SuppressedBy {
+            let mut known = entry(id, Level::Error, places);
+            known.race.suppressed_by = Some(SuppressedBy {
                 source: known::SHIPPED.to_owned(),
                 ..SuppressedBy::default()
             });
-            (race, cause)
+            known
         };
         let entries = vec![
             known("a", &["1", "2", "3"]),
@@ -293,11 +322,12 @@ mod tests {
         };
         for (known, first) in [(true, false), (false, true)] {
             let mut entries = [
-                (race(RuleId::NarrowScope, known), None),
-                (race(RuleId::InterBlock, false), None),
-            ];
+                race(RuleId::NarrowScope, known),
+                race(RuleId::InterBlock, false),
+            ]
+            .map(without_cause);
             behind_scopes(&mut entries);
-            assert_eq!(entries[1].0.help.starts_with("first repair"), first);
+            assert_eq!(entries[1].race.help.starts_with("first repair"), first);
         }
     }
 }

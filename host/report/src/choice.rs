@@ -104,11 +104,9 @@ impl Unchosen {
 }
 
 /// The memory whose races are reported.
-pub(crate) fn spaces(only: Option<Space>) -> Vec<String> {
-    let names: &[&str] = match only {
-        None => &["global", "shared"],
-        Some(Space::Global) => &["global"],
-        Some(Space::Shared) => &["shared"],
-    };
-    names.iter().map(|&name| name.to_owned()).collect()
+pub(crate) fn spaces(only: Option<Space>) -> Vec<Space> {
+    match only {
+        Some(only) => vec![only],
+        None => vec![Space::Global, Space::Shared],
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::model::{Accesses, Coverage, Incomplete, Kernel, Outcome, Report};
+use crate::model::{Accesses, Coverage, Incomplete, Kernel, Outcome, PtxSource, Report};
 use crate::words::{counted, listed, number, put_in, shortened};
 
 pub(crate) fn summary(report: &Report) -> String {
@@ -112,12 +112,12 @@ pub(crate) fn coverage(report: &Report) -> String {
         .into_iter()
         .map(|kernel| {
             let name = shortened(&kernel.name);
-            match (&kernel.why_not, kernel.ptx_source.as_str()) {
-                (_, "none") if kernel.launches > 0 => {
+            match (&kernel.why_not, kernel.ptx_source) {
+                (_, PtxSource::None) if kernel.launches > 0 => {
                     let launches = counted(kernel.launches, "launch");
                     format!("no PTX for {name}, {launches}")
                 }
-                (_, "none") => format!("no PTX for {name}"),
+                (_, PtxSource::None) => format!("no PTX for {name}"),
                 (Some(why), _) => format!("{name}: {why}"),
                 (None, _) => match kernel.skipped_because.first() {
                     Some(why) => format!("{name}: {why}"),

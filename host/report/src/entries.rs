@@ -20,10 +20,6 @@ pub(crate) enum Pair {
     Operations([String; 2]),
 }
 
-/// How much a witness says: whether it is certain, how far apart its threads are, and whether it
-/// shows more than one value.
-pub(crate) type Rank = (bool, u32, bool);
-
 /// What entry of the report a race belongs to.
 pub(crate) fn pair(
     race: &log::Race,

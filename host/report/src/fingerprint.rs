@@ -10,6 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
+use crate::hash;
 use crate::log::{self, Op};
 use crate::model::Space;
 use crate::names;
@@ -23,6 +24,14 @@ const WORDS: &str = "alignas alignof asm auto bool break case catch char class c
     signed sizeof static static_assert static_cast struct switch template this throw true try typedef typename union \
     unsigned using virtual void volatile while size_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t \
     threadIdx blockIdx blockDim gridDim warpSize __shared__ __restrict__ __device__ __constant__";
+
+/// What a race is called.
+pub(crate) struct Named {
+    /// A short name, for people.
+    pub(crate) id: String,
+    /// The name by which runs are compared.
+    pub(crate) fingerprint: String,
+}
 
 /// What an access is, wherever its line has moved to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,14 +59,14 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// `(id, fingerprint)` of a race of two sites, each with its module's origin. `all` are the sites of its log.
+    /// The names of a race of two sites, each with its module's origin. `all` are the sites of its log.
     pub(crate) fn fingerprint<'a>(
         &mut self,
         space: Space,
         sites: [(&log::Site, &str); 2],
         all: impl ExactSizeIterator<Item = (&'a log::Site, &'a str)>,
         sources: &Sources,
-    ) -> (String, String) {
+    ) -> Named {
         // Copies through the async proxy and the like are named when they race.
         if self.seen != all.len() {
             self.seen = all.len();
@@ -159,19 +168,20 @@ fn base(mangled: &str) -> String {
     }
 }
 
-/// `(id, fingerprint)` of a race of two operations of streams.
-pub(crate) fn of_operations(space: Space, operations: &[String; 2]) -> (String, String) {
+/// The names of a race of two operations of streams.
+pub(crate) fn of_operations(space: Space, operations: &[String; 2]) -> Named {
     let sides = operations.each_ref().map(|name| base(name));
     hash(space, sides)
 }
 
-fn hash(space: Space, mut sides: [String; 2]) -> (String, String) {
+fn hash(space: Space, mut sides: [String; 2]) -> Named {
     sides.sort();
-    let hash = fnv(&format!("{space}\n{}\n{}", sides[0], sides[1]));
-    (
-        format!("CR-{:08x}", hash >> 32),
-        format!("fnv1a:{hash:016x}"),
-    )
+    let text = format!("{space}\n{}\n{}", sides[0], sides[1]);
+    let hash = hash::add_bytes(hash::EMPTY, text.as_bytes());
+    Named {
+        id: format!("CR-{:08x}", hash >> 32),
+        fingerprint: format!("fnv1a:{hash:016x}"),
+    }
 }
 
 fn opcode(text: &str) -> &str {
@@ -228,24 +238,9 @@ fn word(text: &str) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// 64-bit FNV-1a: short, stable over versions and machines. Nobody attacks a fingerprint.
-fn fnv(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_hash_is_fnv1a() {
-        // Test vectors of the algorithm's authors.
-        assert_eq!(fnv(""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv("a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv("foobar"), 0x8594_4171_f739_67e8);
-    }
 
     #[test]
     fn lines_differ_by_more_than_names_blanks_and_comments() {

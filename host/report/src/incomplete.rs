@@ -6,7 +6,7 @@
 //! ordered.
 
 use crate::build::Context;
-use crate::model::{Coverage, Failure};
+use crate::model::{Coverage, Failure, PtxSource};
 use crate::words::{counted, listed, number, shortened};
 
 /// The reasons, for people: what and how much. None for a complete run.
@@ -136,7 +136,7 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
         return;
     }
     let without_ptx = coverage.kernels.iter();
-    let without_ptx = without_ptx.filter(|kernel| kernel.ptx_source == "none");
+    let without_ptx = without_ptx.filter(|kernel| kernel.ptx_source == PtxSource::None);
     let without_ptx = without_ptx.map(|kernel| kernel.launches).sum::<u64>();
     let unknown = coverage
         .kernels
@@ -274,7 +274,7 @@ mod tests {
     fn more_can_be_asked_for() {
         let mut coverage = checked(1, 4);
         coverage.kernels.push(Kernel {
-            ptx_source: "none".to_owned(),
+            ptx_source: PtxSource::None,
             launches: 3,
             ..Kernel::default()
         });

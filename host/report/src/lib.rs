@@ -19,6 +19,7 @@ pub mod executed;
 mod failure;
 mod fingerprint;
 pub mod formats;
+pub mod hash;
 mod incomplete;
 mod judges;
 mod known;

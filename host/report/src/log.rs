@@ -12,7 +12,6 @@ mod verified;
 
 pub use events::{Gap, Misuse, Scope, Semantics};
 use serde::{Deserialize, Serialize};
-use strum::Display;
 
 use crate::choice::NotChosen;
 use crate::executed::Executed;
@@ -524,9 +523,24 @@ pub struct Race {
 impl Race {
     /// How much its witness says: whether it is certain, how far apart its threads are, and whether it shows more than
     /// one value.
-    pub fn rank(&self) -> (bool, u32, bool) {
-        (self.decided, self.level.reach(), !self.same_value)
+    pub fn rank(&self) -> Rank {
+        Rank {
+            is_certain: self.decided,
+            reach: self.level.reach(),
+            values_differ: !self.same_value,
+        }
     }
+}
+
+/// How much the witness of a race says, by the first field in which two differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// The race is certain.
+    pub is_certain: bool,
+    /// How far apart its threads are.
+    pub reach: u32,
+    /// It shows more than one value.
+    pub values_differ: bool,
 }
 
 /// What a person calls the stream that is there without having been made.
@@ -587,17 +601,8 @@ pub struct Value {
     pub new: Option<u64>,
 }
 
-/// A memory that threads share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Display, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Space {
-    /// Global memory.
-    #[default]
-    Global,
-    /// Shared memory; addresses are offsets in that of the block.
-    Shared,
-}
+/// A memory that threads share, by the name of its field in the log and in reports.
+pub use events::Memory as Space;
 
 /// The rule that makes two accesses a race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,8 @@ use crate::executed::Executed;
 use crate::judges::Judges;
 use crate::model::{
     Bin, Cells, Clocks, Coverage, DeviceName, Failure, Kernel, Latency, Launches, Level, Outcome,
-    Race, Records, Related, Report, SCHEMA_VERSION, Stats, Suppression, Unchosen, Unjudged,
+    PtxSource, Race, Records, Related, Report, SCHEMA_VERSION, Stats, Suppression, Unchosen,
+    Unjudged,
 };
 use crate::proofs::Proofs;
 use crate::stray::Stray;
@@ -200,9 +201,21 @@ fn find(races: &[Race], fingerprint: &str) -> Option<(usize, Option<usize>)> {
     })
 }
 
-/// Which of two entries is to be shown: one that counts, the worse one, the one whose values differ.
-fn rank(race: &Race) -> (bool, Level, bool) {
-    (!race.counts(), race.level, race.same_value)
+/// Which of two entries is to be shown: the lesser one, by the first field in which they differ.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    is_ignored: bool,
+    /// The worse one is less.
+    level: Level,
+    same_value: bool,
+}
+
+fn rank(race: &Race) -> Rank {
+    Rank {
+        is_ignored: !race.counts(),
+        level: race.level,
+        same_value: race.same_value,
+    }
 }
 
 fn add_entry(races: &mut Vec<Race>, mut race: Race) {
@@ -377,7 +390,7 @@ fn add_kernel(to: &mut Kernel, from: Kernel) {
         skipped,
         skipped_because,
     } = from;
-    if ptx_source == "none" {
+    if ptx_source == PtxSource::None {
         to.ptx_source = ptx_source;
     }
     if to.module.is_empty() {

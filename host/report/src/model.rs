@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, BarrierAt, Barriers, FrameAt, HeldLock, PtxPlace, Value};
-pub use self::kind::{Certainty, Kind, Misused, Op, Role, Space};
+pub use self::kind::{Certainty, DeviceKind, Kind, Misused, Op, PtxSource, Role, Space};
 pub use self::related::{Pair, Related};
 pub use crate::choice::Unchosen;
 pub use crate::executed::{Executed, Tally};
@@ -21,6 +21,7 @@ pub use crate::unjudged::Unjudged;
 pub use crate::verified::{Answers, Assumption, Because, Family, Verified};
 pub use crate::work_pairs::WorkPairs;
 
+use crate::log;
 use crate::rules::RuleId;
 use crate::words::shortened;
 
@@ -65,8 +66,8 @@ pub struct Tool {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// `sim` or `gpu`.
-    pub device: String,
+    /// Where the kernels ran.
+    pub device: DeviceKind,
     /// Seed of the first schedule; 0 is round robin.
     pub seed: u64,
     /// Number of schedules.
@@ -236,8 +237,8 @@ pub struct Coverage {
     pub unordered: u64,
     /// Launches that ran unchecked because the user wants it so.
     pub unchosen: Unchosen,
-    /// The memory whose races the user wants reported: `global`, `shared`, or both.
-    pub spaces: Vec<String>,
+    /// The memory whose races the user wants reported.
+    pub spaces: Vec<log::Space>,
     /// Launches in which CR011 and CR012 were not judged.
     pub unjudged: Unjudged,
     /// What else could not be checked, or was not kept, in words.
@@ -289,8 +290,8 @@ pub struct Kernel {
     pub name: String,
     /// As the linker knows it.
     pub mangled: String,
-    /// `ptx`, or `none`.
-    pub ptx_source: String,
+    /// Whether PTX of it was seen.
+    pub ptx_source: PtxSource,
     /// Where its module came from.
     pub module: String,
     /// Whether its accesses are checked.

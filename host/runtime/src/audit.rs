@@ -1,6 +1,7 @@
 //! What the cells and happens-before say of one and the same launch, side by side.
 //!
-//! For tests of the tool itself. A rewritten program interleaves in another way than the original
+//! For tests of the tool itself, and nothing else: no option of the user's asks for it (`--prove audit` is something
+//! else, and takes no part in this). A rewritten program interleaves in another way than the original
 //! under the same seed, so two runs cannot be compared; here one run is judged twice.
 
 use driver::Device;
@@ -62,7 +63,8 @@ impl Audit {
         [watched, journal]: [Option<&HappensBefore>; 2],
     ) {
         self.journal = journal.map(HappensBefore::every_race);
-        (self.cells_decide, self.release_capable) = pending.cells_decide();
+        self.cells_decide = pending.cells_decide();
+        self.release_capable = pending.is_release_capable();
         self.granules = checker.granules(pending);
         let sites = checker.lines();
         let line = |site: u32| sites.get(&site).copied().unwrap_or(0);

@@ -104,7 +104,7 @@ pub struct Checker {
     /// Somebody reads what would repair a race.
     advises: bool,
     /// How much the witnesses of pairs of sites say whose launches are recorded.
-    recorded: HashMap<[u32; 2], (bool, u32, bool)>,
+    recorded: HashMap<[u32; 2], log::Rank>,
     /// A race says more than those of recorded launches.
     says_more: bool,
     /// Kernels whose first launch has ended, where that is recorded.
@@ -692,9 +692,10 @@ impl Checker {
     /// A race that cells have found is known in later launches of its kernel, if its threads are as far apart as they
     /// can be. Whether later launches look for it no longer.
     fn note_known(&mut self, launch: &log::Launch, race: &log::Race) -> bool {
-        let (space, farthest) = match race.space {
-            log::Space::Global => (prove::Space::Global, Level::Grid),
-            log::Space::Shared => (prove::Space::Shared, Level::Cta),
+        let space = race.space;
+        let farthest = match space {
+            log::Space::Global => Level::Grid,
+            log::Space::Shared => Level::Cta,
         };
         let Some(module) = self.modules.get_mut(&launch.module) else {
             return false;

@@ -101,10 +101,19 @@ fn key(class: Class, place: Place, [a, b]: [u32; 2]) -> Key {
     (a.min(b), a.max(b), is_shared(place), class)
 }
 
-/// How far apart the threads of a race are.
-fn apart(race: &Race) -> (bool, bool) {
+/// How far apart the threads of a race are; more is greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Distance {
+    other_cta: bool,
+    other_warp: bool,
+}
+
+fn apart(race: &Race) -> Distance {
     let (a, b) = (race.earlier.thread, race.later.thread);
-    (a.cta != b.cta, a.warp != b.warp)
+    Distance {
+        other_cta: a.cta != b.cta,
+        other_warp: a.warp != b.warp,
+    }
 }
 
 /// Whether a later block makes the second access.
@@ -206,7 +215,7 @@ impl Pairs {
         };
         let pair = known([earlier, later]).filter(|&at| {
             let Found { race, compared, .. } = &self.found[at];
-            apart(race).0 && (!compared.matters() || uniform())
+            apart(race).other_cta && (!compared.matters() || uniform())
         });
         match pair {
             Some(at) if race.of_many && self.every.is_none() => {

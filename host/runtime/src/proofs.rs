@@ -131,7 +131,7 @@ impl Proved {
 
 /// Pairs of instructions that have raced: in which memory, and their byte offsets in the program's own text, the lower
 /// one first.
-pub(crate) type Raced = BTreeSet<(prove::Space, [u32; 2])>;
+pub(crate) type Raced = BTreeSet<(log::Space, [u32; 2])>;
 
 /// How much work a proof may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -117,7 +117,7 @@ impl Repairs {
             .copied()
             .filter(|pair| !self.known.contains_key(pair))
             .collect();
-        let mut functions: BTreeMap<u32, Vec<(Pair, [usize; 2])>> = BTreeMap::new();
+        let mut functions: BTreeMap<u32, Vec<Found>> = BTreeMap::new();
         for pair in new {
             let known = Known {
                 repair: None,
@@ -128,15 +128,15 @@ impl Repairs {
             self.known.insert(pair, known);
             if let Some((function, sites)) = within(&self.module, pair.lines) {
                 let all = functions.entry(self.module.line_column(function.span.start).0);
-                all.or_default().push((pair, sites));
+                all.or_default().push(Found { pair, sites });
             }
         }
         let racing: HashSet<u32> = self.known.keys().flat_map(|pair| pair.lines).collect();
         for (line, pairs) in functions {
             let chosen = self.chosen.entry(line).or_default();
             let repairs = together(&self.module, line, &pairs, chosen, &racing);
-            for ((pair, _), (repair, around, refuted)) in pairs.iter().zip(repairs) {
-                if let Some(known) = self.known.get_mut(pair) {
+            for (found, (repair, around, refuted)) in pairs.iter().zip(repairs) {
+                if let Some(known) = self.known.get_mut(&found.pair) {
                     known.repair = Some(repair);
                     known.refuted = refuted;
                     known.around = around.into();
@@ -162,12 +162,18 @@ fn within(module: &Module, lines: [u32; 2]) -> Option<(&Function, [usize; 2])> {
     (body.statements.len() <= STATEMENTS).then_some((function, sites))
 }
 
+/// A pair of accesses, by the statements that they are in the function that has both.
+struct Found {
+    pair: Pair,
+    sites: [usize; 2],
+}
+
 /// The repairs for pairs of accesses in the function that begins on a line. `chosen` has what orders other pairs, `racing`
 /// the lines of all races.
 fn together(
     module: &Module,
     line: u32,
-    pairs: &[(Pair, [usize; 2])],
+    pairs: &[Found],
     chosen: &mut Chosen,
     racing: &HashSet<u32>,
 ) -> Vec<(Repair, [Around; 2], Refuted)> {
@@ -211,7 +217,8 @@ fn together(
         })
     };
     let (polls, spins) = (ptx::polls(module, function), ptx::spins(module, function));
-    let repairs = pairs.iter().zip(places).map(|((pair, sites), places)| {
+    let repairs = pairs.iter().zip(places).map(|(found, places)| {
+        let Found { pair, sites } = found;
         let around = sites.map(|at| flow.around(at));
         let of_block = pair.order() == Order::Block;
         // A barrier that all threads pass ends the wait too.

@@ -9,7 +9,7 @@ use shadow::layout::{
     ENTRY_ACCESS, ENTRY_ARRIVE, ENTRY_CLUSTER_ARRIVE, ENTRY_CLUSTER_WAIT, ENTRY_COPIES,
     ENTRY_COPY_BARRIER, ENTRY_COPY_FROM, ENTRY_COPY_TO, ENTRY_EARLIER, ENTRY_EXIT, ENTRY_FENCE,
     ENTRY_LOOK, ENTRY_MBARRIER, ENTRY_MBARRIER_OVER, ENTRY_OVERTAKEN, ENTRY_PASS, ENTRY_SHARED,
-    ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JournalEntry, PARITY_SHIFT,
+    ENTRY_WARP_ARRIVE, ENTRY_WARP_PASS, JournalEntry, PARITY_SHIFT, entry_cta, entry_warp,
 };
 
 use crate::happens_before::HappensBefore;
@@ -141,9 +141,9 @@ impl<'a> Replay<'a> {
     pub(crate) fn entry(&mut self, entry: &JournalEntry) {
         self.now = self.now.saturating_add(1);
         self.engine.at(self.now);
-        let warp = (entry.who & 31) as u32;
+        let warp = entry_warp(entry.who);
         let who = Executing {
-            cta: entry.who >> 5,
+            cta: entry_cta(entry.who),
             warp,
             offset: (self.loaded)(entry.what),
             lanes: entry.lanes,

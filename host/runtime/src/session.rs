@@ -72,13 +72,20 @@ pub struct ArmedLaunch {
     flight: Option<u64>,
 }
 
+/// A launch that has been armed.
+#[derive(Debug)]
+struct Armed {
+    kernel: Kernel,
+    pending: PendingLaunch,
+}
+
 /// Launches between two events.
 #[derive(Debug)]
 struct InFlight {
     number: u64,
     context: u64,
     stream: usize,
-    launches: Vec<(Kernel, PendingLaunch)>,
+    launches: Vec<Armed>,
     /// Before them, behind them, and behind what they have found.
     events: [Event; 3],
     /// Why the driver has refused them.
@@ -186,7 +193,8 @@ impl Session {
         ArmedLaunch {
             parameter: pending.as_ref().and_then(|pending| pending.parameter),
             own: pending.as_ref().is_some_and(PendingLaunch::runs_own),
-            flight: pending.and_then(|pending| self.ask(context, stream, vec![(kernel, pending)])),
+            flight: pending
+                .and_then(|pending| self.ask(context, stream, vec![Armed { kernel, pending }])),
         }
     }
 
@@ -206,8 +214,8 @@ impl Session {
         let [_, behind, found] = &flight.events;
         let mut followed = gpu.record(behind, flight.stream);
         if error.is_none() && followed.is_ok() {
-            for (_, pending) in &flight.launches {
-                self.checker.fetch(gpu, pending);
+            for launch in &flight.launches {
+                self.checker.fetch(gpu, &launch.pending);
             }
         }
         followed = followed.and_then(|()| gpu.record(found, flight.stream));
@@ -360,7 +368,8 @@ impl Session {
                 Some(None) => self.skip(context, &node.kernel, NO_PLACE),
                 place => self.arm(context, &node.kernel, place.flatten()),
             };
-            launches.extend(pending.map(|pending| (node.kernel, pending)));
+            let kernel = node.kernel;
+            launches.extend(pending.map(|pending| Armed { kernel, pending }));
         }
         let flight = match launches.is_empty() {
             true => None,
@@ -509,12 +518,7 @@ impl Session {
 
     /// Puts the first event before launches that the driver is to be asked for; the number of their
     /// flight.
-    fn ask(
-        &mut self,
-        context: u64,
-        stream: usize,
-        launches: Vec<(Kernel, PendingLaunch)>,
-    ) -> Option<u64> {
+    fn ask(&mut self, context: u64, stream: usize, launches: Vec<Armed>) -> Option<u64> {
         let flight = self.open(context, stream, launches)?;
         let number = flight.number;
         self.asked.push(flight);
@@ -522,12 +526,7 @@ impl Session {
     }
 
     /// Puts the first event before launches that are to come.
-    fn open(
-        &mut self,
-        context: u64,
-        stream: usize,
-        launches: Vec<(Kernel, PendingLaunch)>,
-    ) -> Option<InFlight> {
+    fn open(&mut self, context: u64, stream: usize, launches: Vec<Armed>) -> Option<InFlight> {
         let number = self.number();
         let gpu = self.gpus.get_mut(&context)?;
         let events = gpu.event().and_then(|before| {
@@ -560,7 +559,7 @@ impl Session {
         let checks = |of: &InFlight| {
             of.launches
                 .iter()
-                .any(|(_, pending)| pending.is_on_device())
+                .any(|launch| launch.pending.is_on_device())
         };
         for other in &mut self.flights {
             if !checks(ended) || !checks(other) {
@@ -575,15 +574,15 @@ impl Session {
             let began = passed(start) && gap(start, last) > 0.0;
             if began && !(passed(end) && gap(end, first) >= 0.0) {
                 let both = ended.launches.iter_mut().chain(&mut other.launches);
-                both.for_each(|(_, pending)| pending.overlaps());
+                both.for_each(|launch| launch.pending.overlaps());
             }
         }
     }
 
     /// Nobody will know what launches find.
-    fn abandon(&mut self, launches: Vec<(Kernel, PendingLaunch)>, why: &str) {
-        for (_, pending) in launches {
-            self.checker.abandon(pending, why);
+    fn abandon(&mut self, launches: Vec<Armed>, why: &str) {
+        for launch in launches {
+            self.checker.abandon(launch.pending, why);
         }
     }
 
@@ -609,7 +608,8 @@ impl Session {
             Some(_) => None,
         };
         let seconds = seconds.map(|all| all / launches.len() as f64);
-        for (Kernel { key, extent, .. }, pending) in launches {
+        for Armed { kernel, pending } in launches {
+            let Kernel { key, extent, .. } = kernel;
             let journal = match is_refused {
                 true => None,
                 false => self.checker.journal(gpu, &pending, key, extent, false),

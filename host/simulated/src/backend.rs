@@ -35,7 +35,9 @@ pub struct Grid<'a> {
     pub at: Option<At>,
     /// The kernel that has launched it, if the host has not.
     pub by: Option<log::Launcher>,
-    /// Gets what cells and happens-before say of it.
+    /// Gets what cells and happens-before say of it. No option of the user's sets this; `CheckedSim::audit` alone
+    /// does, for tests of the tool and random kernels. It stands here because both must judge the very launch that the
+    /// tool makes: a copy of this path for tests would be tested instead of this one.
     pub audit: Option<&'a mut Audit>,
     /// Two accesses between which everything is of interest.
     pub wanted: Option<Wanted>,

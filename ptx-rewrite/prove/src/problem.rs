@@ -60,13 +60,7 @@ pub struct Linear {
 }
 
 /// A memory of its own: addresses of different spaces never meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Space {
-    /// Global memory: one for the grid.
-    Global,
-    /// Shared memory: one for each block.
-    Shared,
-}
+pub use events::Memory as Space;
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -321,10 +321,11 @@ pub(crate) fn check(
 /// several granules, the called check asks.
 fn unless_sampled(text: &mut String, skip: &str) {
     text.push_str(&format!(
-        "shr.u64 %crc_next, %crc_address, 2;\ncvt.u32.u64 %crc_word, %crc_next;\n\
+        "shr.u64 %crc_next, %crc_address, {};\ncvt.u32.u64 %crc_word, %crc_next;\n\
          mul.wide.u32 %crc_next, %crc_word, {};\nshr.u64 %crc_next, %crc_next, {};\n\
          and.b64 %crc_next, %crc_next, %crc_sample_mask;\n\
          setp.ne.u64 %crc_settled, %crc_next, 0;\n@%crc_settled bra {skip};\n",
+        rule::SAMPLE_WORD_LOG2,
         rule::SAMPLE_FACTOR,
         rule::SAMPLE_SHIFT,
     ));

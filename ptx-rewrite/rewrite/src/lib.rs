@@ -22,7 +22,6 @@ mod call;
 mod calls;
 mod cluster;
 mod copies;
-mod cubin;
 pub mod edit;
 mod epoch;
 mod facts;

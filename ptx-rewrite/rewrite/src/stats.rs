@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::cubin;
+use image::elf;
 
 /// One kernel as `ptxas -v` describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,9 @@ pub fn assemble(assembler: &Path, text: &str, arch: &str) -> Result<Vec<Stats>, 
         arch,
         &["-v".as_ref(), "-o".as_ref(), cubin.as_os_str()],
     );
-    let code = std::fs::read(&cubin).map(|file| cubin::code_sizes(&file));
+    let code = std::fs::read(&cubin)
+        .ok()
+        .and_then(|file| elf::code_sizes(&file).ok());
     // It is not there when the assembler failed.
     drop(std::fs::remove_file(&cubin));
     let mut kernels = parse(&said?);

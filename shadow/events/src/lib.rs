@@ -19,5 +19,5 @@ pub use observer::{
 };
 pub use scope::Scope;
 pub use semantics::Semantics;
-pub use space::Space;
+pub use space::{Memory, Space};
 pub use taint::{Decides, Sources};

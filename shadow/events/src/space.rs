@@ -1,6 +1,35 @@
-//! The state spaces of PTX.
+//! The state spaces of PTX, and those two that threads share.
 
-/// State spaces.
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A memory that threads share, and so race in.
+///
+/// Of all the [state spaces](Space) it is what an access turns out to reach: a generic address is of one of
+/// these, or of memory of the thread's own.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Memory {
+    /// Global memory: one for the grid.
+    #[default]
+    Global,
+    /// Shared memory: one for each CTA; addresses are offsets in it.
+    Shared,
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Global => "global",
+            Self::Shared => "shared",
+        })
+    }
+}
+
+/// The state spaces of PTX text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// `.reg`

@@ -120,15 +120,21 @@ impl Cta {
         })
     }
 
-    /// Whether it knows what `other` does, and the other way around.
-    fn compare(&self, other: &Self) -> (bool, bool) {
+    /// Which of the two knows what the other does: greater if this one, equal if both, none if neither.
+    fn compare(&self, other: &Self) -> Option<Ordering> {
+        let order = |knows, is_known| match (knows, is_known) {
+            (true, true) => Some(Ordering::Equal),
+            (true, false) => Some(Ordering::Greater),
+            (false, true) => Some(Ordering::Less),
+            (false, false) => None,
+        };
         let (mine, theirs) = (self.parts.as_slice(), other.parts.as_slice());
         let all = (self.all >= other.all, self.all <= other.all);
         if core::ptr::eq(mine, theirs) {
-            return all;
+            return order(all.0, all.1);
         }
         if mine.len() != theirs.len() || mine.is_empty() {
-            return (self.knows(other), other.knows(self));
+            return order(self.knows(other), other.knows(self));
         }
         let (mut same, mut more, mut less) = (true, true, true);
         for (a, b) in mine.iter().zip(theirs) {
@@ -138,8 +144,8 @@ impl Cta {
         }
         match same {
             // What is known of a part is known by no larger one.
-            true => (all.0 && more, all.1 && less),
-            false => (self.knows(other), other.knows(self)),
+            true => order(all.0 && more, all.1 && less),
+            false => order(self.knows(other), other.knows(self)),
         }
     }
 
@@ -396,10 +402,10 @@ impl Node {
         let below = match (&self.below, &other.below) {
             (Below::Ctas(a), Below::Ctas(b)) => {
                 join_all(a, b, &mut knows, |a, b| match a.compare(b) {
-                    (true, true) => (Joined::Right, true),
-                    (false, true) => (Joined::Right, false),
-                    (true, false) => (Joined::Left, false),
-                    (false, false) => (Joined::New(a.joined(b)), false),
+                    Some(Ordering::Equal) => (Joined::Right, true),
+                    Some(Ordering::Less) => (Joined::Right, false),
+                    Some(Ordering::Greater) => (Joined::Left, false),
+                    None => (Joined::New(a.joined(b)), false),
                 })
                 .map(Below::Ctas)
             }

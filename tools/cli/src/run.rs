@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use os::interrupts;
-use report::model::{ExitStatus, Outcome, Suppression};
+use report::model::{ExitStatus, Outcome, PtxSource, Suppression};
 use report::source::Sources;
 use report::suppressions::List;
 use report::words::counted;
@@ -543,7 +543,7 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
         .coverage
         .kernels
         .iter()
-        .any(|kernel| kernel.ptx_source == "none");
+        .any(|kernel| kernel.ptx_source == PtxSource::None);
     let idle = report.suppressions.iter();
     let idle = idle.filter_map(Suppression::warning).count() as u64;
     if args.strict && idle > 0 && !targets.outputs.is_for_programs() {

@@ -48,8 +48,7 @@ pub fn installed(tool: &str) -> Vec<Candidate> {
         let home = std::env::var_os(variable).filter(|home| !home.is_empty())?;
         Some(at(PathBuf::from(home).join(folder), found))
     };
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| at(folder, "on PATH"));
+    let on_path = path().into_iter().map(|folder| at(folder, "on PATH"));
     let mut all: Vec<Candidate> = named(FOLDER_VARIABLE, "", "in CUDARUN_CHECK_CUDA_BIN")
         .into_iter()
         .collect();
@@ -58,6 +57,18 @@ pub fn installed(tool: &str) -> Vec<Candidate> {
     all.extend(named("CUDA_PATH", "bin", "under CUDA_PATH"));
     all.push(at("/usr/local/cuda/bin".into(), "in /usr/local/cuda"));
     all
+}
+
+/// The first program of this name on `PATH`.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    let mut places = path().into_iter().map(|folder| folder.join(program));
+    places.find(|path| is_executable(path))
+}
+
+/// The folders of `PATH`.
+fn path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).collect()
 }
 
 /// The wheel of `z3-solver` that tests compare with.

@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -97,13 +96,6 @@ pub fn finish_within(command: &mut Command, limit: Duration) -> Result<Finished>
         stderr: collect(stderr),
         took,
     })
-}
-
-/// The first executable file of this name on PATH.
-pub fn on_path(name: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join(name))
-        .find(|path| toolkit::is_executable(path))
 }
 
 /// The command as one would type it, for messages.

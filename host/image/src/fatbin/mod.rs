@@ -95,8 +95,6 @@ pub struct Entry<'a> {
 pub mod flag {
     /// The code is for 64-bit addresses.
     pub const ADDRESS64: u64 = 0x1;
-    /// Compiled with `-G`.
-    pub const DEBUG: u64 = 0x2;
     /// Packed as an LZ4 block.
     pub const LZ4: u64 = 0x2000;
     /// Packed as a zstd frame.

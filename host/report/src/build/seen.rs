@@ -3,7 +3,9 @@
 use super::{Builder, Log, LogIndex, host};
 use crate::executed::Executed;
 use crate::log::{self, Event};
-use crate::model::{Accesses, DeviceName, Incomplete, LostEvents, Process, UncheckedFunction};
+use crate::model::{
+    Accesses, DeviceName, Incomplete, LostEvents, Process, PtxSource, UncheckedFunction,
+};
 use crate::names::{demangle, readable};
 use crate::verified;
 use crate::{failure, stray};
@@ -50,7 +52,7 @@ impl Builder<'_> {
         self.report.stats.rewrite_seconds += module.rewrite_seconds;
         for kernel in &module.kernels {
             let known = self.kernels.entry(kernel.name.clone()).or_default();
-            known.ptx_source = "ptx".to_owned();
+            known.ptx_source = PtxSource::Ptx;
             known.module.clone_from(&module.origin);
             known.instrumented = kernel.instrumented;
             known.why_not = kernel.why_not.as_deref().map(readable);
@@ -110,8 +112,8 @@ impl Builder<'_> {
     /// Adds launches of a kernel without PTX.
     pub(super) fn without_ptx(&mut self, kernel: &str, why: &str, launches: u64) {
         let known = self.kernels.entry(kernel.to_owned()).or_default();
-        if known.ptx_source.is_empty() {
-            known.ptx_source = "none".to_owned();
+        if known.ptx_source == PtxSource::Unknown {
+            known.ptx_source = PtxSource::None;
             known.why_not = Some(readable(why));
         }
         known.launches += launches;
@@ -121,8 +123,8 @@ impl Builder<'_> {
 
     pub(super) fn launch(&mut self, launch: &log::Launch) {
         let kernel = self.kernels.entry(launch.kernel.clone()).or_default();
-        if kernel.ptx_source.is_empty() {
-            kernel.ptx_source = "ptx".to_owned();
+        if kernel.ptx_source == PtxSource::Unknown {
+            kernel.ptx_source = PtxSource::Ptx;
         }
         kernel.launches += 1;
         if launch.checked {

@@ -8,7 +8,7 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::log::{self, Act};
 
-/// The memory that a race is in.
+/// The memory that a finding is in. Besides a [`log::Space`] it can be none, as a misuse has no memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -40,6 +40,32 @@ impl From<log::Space> for Space {
             log::Space::Shared => Self::Shared,
         }
     }
+}
+
+/// Where kernels ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum DeviceKind {
+    /// On the simulated device.
+    #[default]
+    Sim,
+    /// On a GPU.
+    Gpu,
+}
+
+/// Whether PTX of a kernel was seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PtxSource {
+    /// Not known yet: no report has a kernel like that.
+    #[default]
+    #[serde(rename = "")]
+    Unknown,
+    /// It was.
+    Ptx,
+    /// The program has none for it.
+    None,
 }
 
 /// How sure it is.

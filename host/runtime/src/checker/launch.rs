@@ -213,9 +213,14 @@ impl PendingLaunch {
         self.launch.judge == log::Judge::Proof
     }
 
-    /// Whether the cells judge, and whether the kernel can order threads unseen.
-    pub(crate) fn cells_decide(&self) -> (bool, bool) {
-        (self.by_cells, self.release_capable)
+    /// Whether the cells judge.
+    pub(crate) fn cells_decide(&self) -> bool {
+        self.by_cells
+    }
+
+    /// Whether the kernel can order threads unseen by the cells.
+    pub(crate) fn is_release_capable(&self) -> bool {
+        self.release_capable
     }
 
     /// Whose shared memory a place of a thread of `cta` is in, and its offset there.

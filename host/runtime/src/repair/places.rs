@@ -1,7 +1,7 @@
 //! Places for barriers that order the races of a function: few of them, so that races which one barrier repairs get the
 //! same.
 
-use super::Pair;
+use super::Found;
 use super::flow::{Candidate, Flow, Order};
 use crate::log::{Level, Point};
 
@@ -27,11 +27,11 @@ pub(super) struct Places {
 
 impl Chosen {
     /// What orders each of several pairs, with what has been chosen before and, where that does not, with more.
-    pub(super) fn order(&mut self, flow: &Flow<'_>, pairs: &[(Pair, [usize; 2])]) -> Vec<Places> {
+    pub(super) fn order(&mut self, flow: &Flow<'_>, pairs: &[Found]) -> Vec<Places> {
         let of_level = |level, order| {
-            let wanted = move |(pair, _): &&(Pair, _)| pair.level == level && pair.order() == order;
+            let wanted = move |of: &&Found| of.pair.level == level && of.pair.order() == order;
             let of_level = pairs.iter().filter(wanted);
-            of_level.map(|(_, sites)| *sites)
+            of_level.map(|of| of.sites)
         };
         self.choose(flow, Order::Block, of_level(Level::Cta, Order::Block));
         self.choose(flow, Order::Cluster, of_level(Level::Grid, Order::Cluster));
@@ -48,9 +48,9 @@ impl Chosen {
         }
         self.choose(flow, Order::Warp, of_warps.iter().copied());
         for order in [false, true].map(|bulk| Order::Wait { bulk }) {
-            self.choose(flow, order, pairs.iter().map(|(_, sites)| *sites));
+            self.choose(flow, order, pairs.iter().map(|of| of.sites));
         }
-        let places = pairs.iter().map(|&(pair, sites)| {
+        let places = pairs.iter().map(|&Found { pair, sites }| {
             let of_warps = pair.level == Level::Warp && of_warps.contains(&sites);
             let order = match of_warps {
                 true => Order::Warp,

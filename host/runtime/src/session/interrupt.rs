@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Session;
+use super::{Armed, Session};
 use crate::checker::Outcome;
 use crate::progress;
 
@@ -20,7 +20,7 @@ impl Session {
             let Some(gpu) = self.gpus.get(&flight.context) else {
                 continue;
             };
-            for (_, pending) in flight.launches {
+            for Armed { pending, .. } in flight.launches {
                 let outcome = Outcome {
                     error: Some("it was interrupted".to_owned()),
                     interrupted: true,
@@ -36,7 +36,7 @@ impl Session {
     pub fn show_progress(&mut self) {
         let mut all = self.flights.iter().chain(&self.asked);
         let oldest = all.next().and_then(|flight| {
-            let (kernel, pending) = flight.launches.first()?;
+            let Armed { kernel, pending } = flight.launches.first()?;
             Some((
                 flight.number,
                 self.gpus.get(&flight.context)?,

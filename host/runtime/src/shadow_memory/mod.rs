@@ -11,7 +11,8 @@ mod slots;
 use bytemuck::Zeroable;
 use driver::{Device, DeviceError};
 use shadow::layout::{
-    Counters, GENERATION_SHIFT, JournalEntry, LaunchBlock, MAX_GENERATION, WITNESS_BYTES,
+    CELL_BYTES, Counters, GENERATION_SHIFT, JournalEntry, LaunchBlock, MAX_GENERATION,
+    WITNESS_BYTES,
 };
 use shadow::order::COUNTS_BYTES;
 use shadow::plan::{self, Shape};
@@ -29,7 +30,7 @@ use crate::options::ShadowSize;
 /// Slots of the pair table; a power of two.
 const PAIRS: u64 = 1 << 13;
 /// Bytes of a cell and its witnesses.
-const BYTES_PER_CELL: u64 = 8 + WITNESS_BYTES;
+const BYTES_PER_CELL: u64 = CELL_BYTES + WITNESS_BYTES;
 /// Fewer cells are not worth having.
 const MIN_INDEX_BITS: u32 = 12;
 /// Granules of 2^35 bytes at most in exact mode.
@@ -324,7 +325,9 @@ impl ShadowMemory {
         };
         let launch = &mut self.launches[place];
         let grid_epochs = match shape.grid_barriers {
-            true => launch.grid_epochs.reserve_zeroed(device, 8 * shape.ctas)?,
+            true => launch
+                .grid_epochs
+                .reserve_zeroed(device, CELL_BYTES * shape.ctas)?,
             false => 0,
         };
         let orders = match order {
@@ -372,7 +375,7 @@ impl ShadowMemory {
             besides_barrier: rule::besides_barrier(&shifts),
             warp_epoch: rule::warp_epoch(&shifts),
             compared_beside_loads: rule::compared_beside_loads(&shifts),
-            row: 8 << self.index_bits,
+            row: CELL_BYTES << self.index_bits,
             generation_in_place: u64::from(self.generation) << GENERATION_SHIFT,
             cta_step: rule::up(1, shifts.cta),
             over_bits: 0,
@@ -567,7 +570,7 @@ fn idle_block(counters: u64, cells: u64) -> LaunchBlock {
 
 /// [`LaunchBlock::cell_mask`] of that many cells.
 fn cell_mask(index_bits: u32) -> u64 {
-    (8 << index_bits) - 8
+    (CELL_BYTES << index_bits) - CELL_BYTES
 }
 
 /// log2 of the number of cells that fit `bytes`, within reason.
@@ -580,7 +583,7 @@ fn fitting(bytes: u64) -> u32 {
 
 /// That many cells, and their witnesses.
 fn allocate(device: &mut dyn Device, count: u64) -> Result<(u64, u64), DeviceError> {
-    let cells = device.alloc(8 * count)?;
+    let cells = device.alloc(CELL_BYTES * count)?;
     match device.alloc(WITNESS_BYTES * count) {
         Ok(witnesses) => Ok((cells, witnesses)),
         Err(error) => {

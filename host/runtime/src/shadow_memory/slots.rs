@@ -1,7 +1,7 @@
 //! Cells of shared memory: how many slots of them, and whose they are.
 
 use driver::Device;
-use shadow::layout::LaunchBlock;
+use shadow::layout::{CELL_BYTES, LaunchBlock};
 use shadow::plan::{Shape, Widths};
 
 use super::area::release;
@@ -57,7 +57,7 @@ impl Slots {
                     index_bits,
                     tag_shift: widths.cluster_shifts().tag,
                     slot_mask: 0,
-                    row: 8 << index_bits,
+                    row: CELL_BYTES << index_bits,
                     owner_shift: u64::from(owner_shift),
                     ..block
                 }
@@ -68,7 +68,7 @@ impl Slots {
                 index_bits: self.index_bits,
                 tag_shift: widths.shared_shifts().tag,
                 slot_mask: (1 << self.slot_bits) - 1,
-                row: 8 << (self.index_bits + self.slot_bits),
+                row: CELL_BYTES << (self.index_bits + self.slot_bits),
                 over_bits: widths.over_bits(ctas <= 1 << self.slot_bits),
                 ..block
             },

@@ -172,6 +172,10 @@ fn outside(path: &CStr) -> Option<Outside> {
 }
 
 /// Whether a file is a 64-bit program that glibc's loader does not load.
+///
+/// Three fields of the ELF format by their offsets, where `image` reads them through `object`: the dynamic loader loads this
+/// library into every process ahead of the program, also between `fork` and `exec`. So it allocates nothing, reads
+/// no more of a file than these headers, and brings no crate along but libc.
 fn is_foreign(file: c_int) -> bool {
     let read = |bytes: &mut [u8], at: u64| {
         let at = libc::off_t::try_from(at).unwrap_or(libc::off_t::MAX);

@@ -40,6 +40,13 @@ thread_local! {
 /// A thread that ends.
 struct Ends;
 
+/// Bytes in memory that a stream waits for.
+pub(crate) struct Awaited<'a> {
+    pub(crate) address: u64,
+    /// What they are when the stream comes to wait.
+    pub(crate) now: &'a [u8],
+}
+
 impl Drop for Ends {
     fn drop(&mut self) {
         // Whatever else it calls while it ends is another thread's.
@@ -246,9 +253,10 @@ impl State {
         &mut self,
         context: u64,
         stream: u64,
-        (address, now): (u64, &[u8]),
+        awaited: Awaited<'_>,
         is_met: impl Fn(&[u8]) -> bool,
     ) -> Answer {
+        let Awaited { address, now } = awaited;
         let allocation = self.allocation(address).map(|(_, allocation)| allocation);
         let written = allocation.and_then(|of| of.written.get(&address));
         let written = written.filter(|all| all.last().is_some_and(|last| *last.bytes == *now));

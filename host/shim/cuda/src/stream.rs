@@ -11,6 +11,7 @@ use driver::sys::{
 
 use crate::Answer;
 use crate::missing::ignored;
+use crate::order::Awaited;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::set;
@@ -327,7 +328,7 @@ fn wait_value(stream: u64, address: u64, bytes: usize, value: u64, flags: c_uint
         state.not_capturing(stream)?;
         let now = word(state, address, bytes)?;
         let now = &now[..bytes];
-        state.stream_waits_for_memory(context, stream, (address, now), is_met)?;
+        state.stream_waits_for_memory(context, stream, Awaited { address, now }, is_met)?;
         match is_met(now) {
             true => Ok(()),
             false => Err(CUresult::NOT_SUPPORTED),

@@ -4,6 +4,8 @@
 //! by the same lanes, with the same outcome. A loop that gets on does not, so it costs what its ops
 //! cost, however many of them are atomic or ordered.
 
+use random::Random;
+
 use super::address::lanes;
 use super::warp::{Split, Warp};
 use crate::lanes::{ALL, Lanes, WARP};
@@ -62,16 +64,14 @@ fn digest(row: &Lanes, mask: u32) -> u64 {
     lanes(mask).map(term).fold(0, u64::wrapping_add)
 }
 
-/// An odd number for each lane, so that no change of one lane goes unseen; by splitmix64, so that
+/// An odd number for each lane, so that no change of one lane goes unseen; a random one, so that
 /// changes of several do not cancel out by habit.
 const WEIGHTS: Lanes = {
+    let mut random = Random::new(0);
     let mut weights = [0; WARP];
     let mut lane = 0;
     while lane < WARP {
-        let mut z = (lane as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        weights[lane] = (z ^ z >> 31) | 1;
+        weights[lane] = random.number() | 1;
         lane += 1;
     }
     weights

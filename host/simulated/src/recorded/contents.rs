@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 
+use report::hash;
 use simt::Memory;
 
 /// Bytes that are looked at together.
@@ -117,18 +118,16 @@ impl Contents {
 
 /// A digest of the memory that only the device reaches.
 pub(crate) fn digest(memory: &Memory) -> u64 {
-    // FNV-1a over words: nobody attacks it.
-    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3);
-    let mut hash = 0xcbf2_9ce4_8422_2325;
+    let mut hash = hash::EMPTY;
     each(
         memory,
         |region| region.own,
         |address, page| {
-            hash = mix(hash, address);
+            hash = hash::add(hash, address);
             for word in page.chunks(8) {
                 let mut bytes = [0; 8];
                 bytes[..word.len()].copy_from_slice(word);
-                hash = mix(hash, u64::from_le_bytes(bytes)).rotate_left(5);
+                hash = hash::add(hash, u64::from_le_bytes(bytes)).rotate_left(5);
             }
             true
         },

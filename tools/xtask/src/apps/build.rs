@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use report::hash;
 
 use super::{Program, Variant, includes};
 use crate::command;
@@ -130,7 +131,7 @@ impl Builder {
     /// Runs a compiler to its end, as long as there is time. If it fails for want of g++, the error says so.
     fn finish(&self, nvcc: &mut Command) -> Result<()> {
         self.end(nvcc)
-            .map_err(|error| match command::on_path("g++") {
+            .map_err(|error| match ::toolkit::on_path("g++") {
                 Some(_) => error,
                 None => error.context("nvcc needs g++, which is not on PATH: install it"),
             })
@@ -160,21 +161,18 @@ impl Builder {
 
     /// Changes with the compiler, the options, the name and everything that is compiled.
     fn key(&self, program: &Program, options: &[String]) -> Result<u64> {
-        let mut hash = Fnv::default();
-        hash.add(self.toolkit.nvcc.as_os_str());
-        options
-            .iter()
-            .for_each(|option| hash.add(OsStr::new(option)));
+        let mut hash = add_text(hash::EMPTY, self.toolkit.nvcc.as_os_str());
+        for option in options {
+            hash = add_text(hash, OsStr::new(option));
+        }
         for file in program.files() {
             for path in std::iter::once(file.clone()).chain(includes(&file)?) {
-                hash.add(path.as_os_str());
-                hash.bytes(
-                    &std::fs::read(&path)
-                        .with_context(|| format!("cannot read {}", path.display()))?,
-                );
+                let contents = std::fs::read(&path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                hash = hash::add_bytes(add_text(hash, path.as_os_str()), &contents);
             }
         }
-        Ok(hash.0)
+        Ok(hash)
     }
 }
 
@@ -217,25 +215,7 @@ fn common(variant: Variant) -> Vec<String> {
     options
 }
 
-/// The 64-bit FNV-1a hash: stable between compiler versions, unlike the standard library's.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Fnv {
-        Fnv(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn add(&mut self, text: &OsStr) {
-        self.bytes(text.as_encoded_bytes());
-        // Keeps "ab" + "c" apart from "a" + "bc".
-        self.bytes(&[0]);
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
+/// Adds a text to a hash. The byte behind it keeps "ab" + "c" apart from "a" + "bc".
+fn add_text(hash: u64, text: &OsStr) -> u64 {
+    hash::add(hash::add_bytes(hash, text.as_encoded_bytes()), 0)
 }

@@ -275,7 +275,7 @@ mod tests {
             "cut", "date", "dirname", "mkdir", "nproc", "readlink", "rm", "sed", "sh", "tail",
             "timeout",
         ] {
-            link(&format!("path/{name}"), &command::on_path(name).unwrap());
+            link(&format!("path/{name}"), &::toolkit::on_path(name).unwrap());
         }
         let built = || {
             let mut shell = Command::new("sh");

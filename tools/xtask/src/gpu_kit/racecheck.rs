@@ -55,7 +55,7 @@ fn sanitizer(builder: &Builder) -> Option<PathBuf> {
     let found = under
         .into_iter()
         .find(|path| ::toolkit::is_executable(path));
-    command::on_path("compute-sanitizer").or(found)
+    ::toolkit::on_path("compute-sanitizer").or(found)
 }
 
 fn run_with(settings: &Settings, builder: &Builder, sanitizer: &PathBuf) -> Result<bool> {

@@ -16,6 +16,9 @@ const UNSAFE_FOLDERS: [&str; 4] = [
     "device/src/kernel/",
 ];
 
+/// What cargo, and so clippy, does not compile: here this file asks for the reasons of `unsafe` blocks.
+const WITHOUT_CLIPPY: &str = "device/src/kernel/";
+
 /// Crates that run test files: they must not know them by name.
 const RUNNERS: [&str; 3] = ["tools/filetests/", "tools/xtask/", "tools/cli/tests/"];
 
@@ -47,6 +50,13 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
                 "{}: does not open with what it is (`//!`)",
                 file.path
             ));
+        }
+        if file.path.starts_with(WITHOUT_CLIPPY) {
+            let lines = without_reason(&file.text).into_iter();
+            problems.extend(lines.map(|line| {
+                let path = &file.path;
+                format!("{path}:{line}: an `unsafe` block without a `SAFETY` line above it")
+            }));
         }
         for (line, text) in file.lines() {
             problems.extend(
@@ -87,6 +97,25 @@ fn line_problems<'a>(
     banned.chain(is_unsafe).chain(named)
 }
 
+/// The lines, from 1, that open an `unsafe` block without a comment right above that says why it is sound.
+fn without_reason(text: &str) -> Vec<usize> {
+    let opens = format!("{} {{", "unsafe");
+    let mut without = Vec::new();
+    let mut reason = false;
+    for (index, line) in text.lines().enumerate() {
+        match line.trim_start().strip_prefix("//") {
+            Some(comment) => reason |= comment.trim_start().starts_with("SAFETY: "),
+            None => {
+                if line.contains(&opens) && !reason {
+                    without.push(index + 1);
+                }
+                reason = false;
+            }
+        }
+    }
+    without
+}
+
 /// The kernels of the files under `tests/`, as far as their names are not everyday words.
 fn test_kernels(tree: &Tree) -> BTreeSet<String> {
     let tests = tree
@@ -111,6 +140,13 @@ fn test_kernels(tree: &Tree) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_block_wants_its_own_reason() {
+        let block = format!("let x = {} {{ y }};", "unsafe");
+        let text = format!("// SAFETY: fine,\n// it is.\n{block}\n{block}\n// Why not.\n{block}\n");
+        assert_eq!(without_reason(&text), [4, 6]);
+    }
 
     #[test]
     fn sees_what_must_not_be_there() {
