@@ -55,13 +55,12 @@ fn parted(module: &Module) -> Option<(&str, &str)> {
 /// The names of functions and variables that are not someone else's.
 fn defined(module: &Module) -> HashSet<&str> {
     let own = |item| match item {
-        &Item::Function(ref function) => {
-            (function.linkage != Linkage::Extern).then_some(function.name.as_str())
-        }
-        &Item::Variable(ref variable) => Some(variable.name.as_str()),
+        Item::Function(function) if function.linkage != Linkage::Extern => Some(&function.name),
+        Item::Variable(variable) => Some(&variable.name),
         _ => None,
     };
-    module.items.iter().filter_map(own).collect()
+    let names = module.items.iter().filter_map(own);
+    names.map(|name| name.as_str()).collect()
 }
 
 fn renamed(text: &str, names: &HashSet<&str>, number: usize) -> String {
@@ -83,7 +82,7 @@ mod tests {
     const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64";
 
     #[test]
-    fn what_texts_define_is_told_apart() {
+    fn what_texts_define_gets_names_of_its_own() {
         let of = |rest: &str| format!("// comment\n{HEAD}\n{rest}");
         let texts = [
             of(".global .u32 g;\n.entry k() { .reg .u64 %k; mov.u64 %k, g; ret; }\n"),
