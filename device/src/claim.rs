@@ -67,7 +67,7 @@ pub struct Known<'a> {
     pub done: &'a str,
 }
 
-/// The literal of the witness that an access of `kind` leaves in a cell that it claims, without the bits that tell the
+/// The literal of the witness that an access of `kind` leaves in a cell that it claims, without the bits that identify the
 /// cell.
 pub fn witness(site: u32, kind: u32) -> String {
     literal(sole_witness_of_any(site, kind > rule::STRONG_LOAD_CTA))

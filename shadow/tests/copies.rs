@@ -299,7 +299,7 @@ impl Judge {
 }
 
 /// The same for the engine.
-fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
+fn send(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
     let mut racing = BTreeSet::new();
     let mut found = |race: Race| {
         let Place::Global(at) = race.place else {
@@ -430,14 +430,14 @@ fn copies_race_as_their_own_events() {
     let judged = runner.run(&events(), |events| {
         let (mut judge, mut engine) = (Judge::new(), Engine::new(SHAPE));
         for (number, event) in events.iter().enumerate() {
-            let (right, told) = (judge.do_it(event), tell(&mut engine, event));
-            let missed = !right.surely.is_subset(&told);
-            let wrong = told
+            let (right, reported) = (judge.do_it(event), send(&mut engine, event));
+            let missed = !right.surely.is_subset(&reported);
+            let wrong = reported
                 .iter()
                 .any(|byte| !right.surely.contains(byte) && !right.maybe.contains(byte));
             prop_assert!(
                 !missed && !wrong,
-                "{right:?}, told {told:?}: event {number}: {event:?}"
+                "{right:?}, told {reported:?}: event {number}: {event:?}"
             );
         }
         Ok(())

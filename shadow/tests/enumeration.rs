@@ -244,8 +244,8 @@ impl Walk<'_> {
         } else {
             // One of two CTAs that use a slot of shared memory at a time has lost its cell.
             let lost = self.shifts.in_turn && verdict == rule::EVICTED;
-            let told = conflict || undecided || lost;
-            assert!(!races || told, "missed the first race");
+            let reported = conflict || undecided || lost;
+            assert!(!races || reported, "missed the first race");
             tally.first_races += u64::from(races);
             tally.undecided += u64::from(undecided);
             tally.undecided_races += u64::from(undecided && races);

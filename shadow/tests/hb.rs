@@ -42,11 +42,11 @@ enum Event {
     Exit(Warp, u32),
 }
 
-fn told(late: &mut Option<Late>, threads: &[usize], now: u32) {
-    late.iter_mut().for_each(|late| late.told(threads, now));
+fn sent(late: &mut Option<Late>, threads: &[usize], now: u32) {
+    late.iter_mut().for_each(|late| late.sent(threads, now));
 }
 
-/// Runs a history through both; with `late`, accesses by a granule's only thread are told late.
+/// Runs a history through both; with `late`, accesses by a granule's only thread are sent late.
 fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> {
     // It has much to forget if it does so early.
     let crowd = events.len() as u32 % 3 * 4;
@@ -68,7 +68,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 let address = |lane: u32| first + u64::from(lane) * apart;
                 let (live, mask) = alive(&judge, *warp, *lanes);
                 let mut found: Vec<(usize, u64)> = Vec::new();
-                let mut tell = |engine: &mut Engine, mask| {
+                let mut send = |engine: &mut Engine, mask| {
                     engine.access_until(
                         *warp,
                         mask,
@@ -83,13 +83,13 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     );
                 };
                 match &mut late {
-                    None => tell(&mut engine, mask),
+                    None => send(&mut engine, mask),
                     Some(late) => {
                         for lane in (0..LANES).filter(|lane| mask >> lane & 1 == 1) {
                             let me = warp.lane(lane);
                             if late.access(&mut engine, me, access, address(lane)) {
-                                tell(&mut engine, 1 << lane);
-                                late.told(&[index(me)], now);
+                                send(&mut engine, 1 << lane);
+                                late.sent(&[index(me)], now);
                             }
                         }
                     }
@@ -111,13 +111,13 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             }
             Event::Fence(warp, lanes, kind, scope) => {
                 let (live, mask) = alive(&judge, *warp, *lanes);
-                told(&mut late, &live, now);
+                sent(&mut late, &live, now);
                 engine.fence(*warp, mask, *kind, *scope);
                 judge.fence(&live, *kind, *scope);
             }
             Event::WarpBarrier(warp, lanes) => {
                 let (live, mask) = alive(&judge, *warp, *lanes);
-                told(&mut late, &live, now);
+                sent(&mut late, &live, now);
                 engine.warp_barrier(*warp, mask);
                 judge.barrier(&live, &live);
             }
@@ -135,7 +135,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     }
                     to.extend(live);
                 }
-                told(&mut late, &to, now);
+                sent(&mut late, &to, now);
                 engine.complete(*cta, 0);
                 if !to.is_empty() {
                     let first = *cta as usize * PER_CTA;
@@ -162,7 +162,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                         to.extend(&live);
                     }
                 }
-                told(&mut late, &from, now);
+                sent(&mut late, &from, now);
                 engine.complete(*cta, 3);
                 judge.barrier(&from, &to);
             }
@@ -175,7 +175,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 });
                 for (warp, relaxed) in warps.clone() {
                     let (live, mask) = alive(&judge, warp, u32::MAX);
-                    told(&mut late, &live, now);
+                    sent(&mut late, &live, now);
                     engine.cluster_arrive(warp, mask, phase, relaxed);
                     let order = match relaxed {
                         true => Order::Relaxed(Scope::Cluster),
@@ -197,7 +197,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             }
             Event::Mbarrier(warp, lanes, order, completes) => {
                 for me in alive(&judge, *warp, *lanes).0 {
-                    told(&mut late, &[me], now);
+                    sent(&mut late, &[me], now);
                     let place = Place::Global(64);
                     engine.mbarrier_arrive(thread(me), place, *order, *completes);
                     let heads = judge.arrive(me, *order);
@@ -210,7 +210,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             }
             Event::MbarrierWait(warp, lanes, order) => {
                 for me in alive(&judge, *warp, *lanes).0 {
-                    told(&mut late, &[me], now);
+                    sent(&mut late, &[me], now);
                     engine.mbarrier_wait(thread(me), Place::Global(64), *order);
                     let mut heads = judge.arrivals[1].clone();
                     match order {

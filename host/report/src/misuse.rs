@@ -6,7 +6,7 @@ use crate::log::Misuse;
 use crate::model::{Access, Kind, Misused};
 use crate::rules::RuleId;
 
-/// True when it is told as a warning: devices do what the program meant, though nothing promises it.
+/// True when it is reported as a warning: devices do what the program meant, though nothing promises it.
 pub(crate) fn is_harmless(misuse: Misuse) -> bool {
     misuse == Misuse::Exited
 }

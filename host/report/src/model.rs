@@ -277,7 +277,7 @@ pub struct Clocks {
     /// Those whose clocks were ever in the format SPARSEVC.
     pub sparse: u64,
     /// Bytes of memory that a checked process had resident at most, until its last launch that was judged
-    /// so; 0 when the system does not tell.
+    /// so; 0 when the system does not report it.
     pub peak_resident: u64,
 }
 
@@ -370,7 +370,8 @@ pub struct Incomplete {
     /// Those that had ended, where that is known.
     pub ended: Option<u64>,
     /// What it had found by then is in the report.
-    pub told: bool,
+    #[serde(rename = "told")]
+    pub reported: bool,
 }
 
 /// What a process could not write to its log: races, launches or notes.
@@ -404,7 +405,7 @@ pub struct Cells {
     /// Granules forgotten because another needed their cell.
     pub evictions: u64,
     /// Conflicts left undecided: a saturated epoch, loads and writes of different strength mixed, or
-    /// an order of two accesses that a journal does not tell.
+    /// an order of two accesses that a journal does not record.
     pub undecided: u64,
     /// Accesses outside the checked window.
     pub outside: u64,

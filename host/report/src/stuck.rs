@@ -77,7 +77,7 @@ pub enum WaitKind {
     Loop,
 }
 
-/// What a log tells of a launch of a kernel that is stuck.
+/// What a log records of a launch of a kernel that is stuck.
 pub(crate) fn stuck(of: &log::Stuck, kernel: &str) -> Stuck {
     let waits = of.waits.iter().map(|wait| {
         let (kind, message) = describe(&wait.on);

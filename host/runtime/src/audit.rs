@@ -27,7 +27,7 @@ pub struct Audit {
     pub clocks: Vec<Conflict>,
     /// Every race that happens-before has found in the journal, if the kernel has kept one.
     pub journal: Option<Vec<Conflict>>,
-    /// What happens-before was told, in the order of the launch.
+    /// What happens-before has received, in the order of the launch.
     pub traced: Vec<TraceEvent>,
 }
 

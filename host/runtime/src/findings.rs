@@ -72,7 +72,7 @@ impl Doubts {
     }
 
     /// A race with the target of an asynchronous reduction, where threads make strong reads, which do not race with it. A
-    /// journal does not tell whether they have observed the reduction, which would order it.
+    /// journal does not record whether they have observed the reduction, which would order it.
     fn may_be_observed(&mut self, race: &Race) {
         let shared = is_shared(race.place);
         let reduces =
@@ -96,7 +96,7 @@ impl Doubts {
         }
     }
 
-    /// Whether this very race is one, in whatever order accesses were made that a journal does not tell.
+    /// Whether this very race is one, in whatever order accesses were made that a journal does not record.
     pub(crate) fn is_sure(&self, instructions: &Instructions, race: &Race) -> bool {
         !self.polls.contains(&Self::poll(race)) && !self.hangs(instructions, race)
     }
@@ -203,7 +203,7 @@ impl Findings {
         })
     }
 
-    /// The sites of everything that is to be told, with their numbers.
+    /// The sites of everything that is to be reported, with their numbers.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, Option<&log::Site>)> {
         let races = self.found.iter().map(|found| &found.race);
         let pairs = races.map(|race| [race.earlier.site, race.later.site]);
@@ -221,7 +221,7 @@ impl Findings {
     }
 }
 
-/// Bytes of memory that the process has had resident at most; 0 when the system does not tell.
+/// Bytes of memory that the process has had resident at most; 0 when the system does not report it.
 fn peak_resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

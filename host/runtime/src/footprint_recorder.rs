@@ -1,5 +1,5 @@
 //! What a launch does that others may run beside: the global memory that it touches, and what it has to
-//! do with the launches ahead of it and behind it. The simulated device tells it.
+//! do with the launches ahead of it and behind it. The simulated device reports it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -76,18 +76,18 @@ pub(crate) struct FootprintRecorder {
     /// The launch may begin before the one ahead of it has ended.
     early: bool,
     /// The threads that come after that one, by CTA: they have waited for it, or have synchronised with threads that may
-    /// have told them of it.
+    /// have passed it on to them.
     waited: Learned,
     /// The threads that may come after releases by any launch: they have acquired in device scope or wider what was read
     /// strongly.
-    told: Learned,
+    acquired: Learned,
     /// Lanes that have read strongly and not acquired yet, and lanes that have executed a fence, both in such a scope.
-    asked: Lanes,
+    unacquired_reads: Lanes,
     fenced: Lanes,
     /// The CTAs that have let the launch behind begin by a thread that does not come after the one ahead.
     passing_on: HashSet<u64>,
     /// Memory that is nobody's when the launch ends.
-    released: BTreeSet<(u64, u64)>,
+    freed: BTreeSet<(u64, u64)>,
 }
 
 impl FootprintRecorder {
@@ -102,7 +102,7 @@ impl FootprintRecorder {
 
     pub(crate) fn finish(mut self) -> Followed {
         self.touched.passing_on = self.passing_on.len() as u64;
-        for &(address, bytes) in &self.released {
+        for &(address, bytes) in &self.freed {
             for print in self.touched.prints() {
                 print.forget(address, bytes);
             }
@@ -110,9 +110,9 @@ impl FootprintRecorder {
         self.touched
     }
 
-    /// Memory that `allocated` has told of is given back.
-    pub(crate) fn released(&mut self, address: u64, bytes: u64) {
-        self.released.insert((address, bytes));
+    /// Memory that `allocated` has reported is given back.
+    pub(crate) fn freed(&mut self, address: u64, bytes: u64) {
+        self.freed.insert((address, bytes));
     }
 
     /// The footprints that lanes leave now, and which of them leave each.
@@ -121,11 +121,11 @@ impl FootprintRecorder {
             true => who.lanes & !self.waited.lanes(who),
             false => 0,
         };
-        let untold = who.lanes & !self.told.lanes(who);
+        let unacquired = who.lanes & !self.acquired.lanes(who);
         let touched = &mut self.touched;
         let known = [(&mut touched.all, who.lanes), (&mut touched.early, before)];
-        let untold = touched.untold.as_mut().map(|print| (print, untold));
-        known.into_iter().chain(untold)
+        let unacquired = touched.unacquired.as_mut().map(|print| (print, unacquired));
+        known.into_iter().chain(unacquired)
     }
 
     /// Lanes execute `griddepcontrol`.
@@ -145,20 +145,20 @@ impl FootprintRecorder {
     /// Lanes pass a barrier of their warp together.
     pub(crate) fn warp_barrier(&mut self, who: Executing) {
         self.waited.warp_barrier(who);
-        self.told.warp_barrier(who);
+        self.acquired.warp_barrier(who);
     }
 
     /// A barrier of a CTA completes.
     pub(crate) fn complete(&mut self, cta: u64) {
         self.waited.complete(cta);
-        self.told.complete(cta);
+        self.acquired.complete(cta);
     }
 
     /// Lanes may have learned what threads of any CTA have done: by a strong read, or at an mbarrier or the barrier of
     /// a cluster.
     pub(crate) fn learns(&mut self, who: Executing) {
         self.waited.learns(who);
-        self.told.learns(who);
+        self.acquired.learns(who);
     }
 
     /// Lanes execute a fence.
@@ -168,17 +168,22 @@ impl FootprintRecorder {
         }
         let warp = (who.cta, who.warp);
         *self.fenced.entry(warp).or_default() |= who.lanes;
-        let lanes = self.asked.get(&warp).map_or(0, |asked| asked & who.lanes);
+        let lanes = self
+            .unacquired_reads
+            .get(&warp)
+            .map_or(0, |unacquired_reads| unacquired_reads & who.lanes);
         if lanes != 0 {
-            self.tell(Executing { lanes, ..who });
+            self.acquires(Executing { lanes, ..who });
         }
     }
 
     /// Lanes may come after a release by another launch.
-    fn tell(&mut self, who: Executing) {
-        let Followed { all, untold, .. } = &mut self.touched;
-        untold.get_or_insert_with(|| all.clone());
-        self.told.add(who);
+    fn acquires(&mut self, who: Executing) {
+        let Followed {
+            all, unacquired, ..
+        } = &mut self.touched;
+        unacquired.get_or_insert_with(|| all.clone());
+        self.acquired.add(who);
     }
 
     /// Lanes access global memory strongly, in device scope or wider: they may set or read flags of other launches.
@@ -197,15 +202,15 @@ impl FootprintRecorder {
             _ => who.lanes & fenced,
         };
         if access.kind != Kind::Load && releases != 0 {
-            let flags = &mut self.touched.released;
+            let flags = &mut self.touched.released_flags;
             flags.touch_lanes(touch(true), first(who), releases, address);
         }
         if access.kind != Kind::Store {
-            let flags = &mut self.touched.asked;
+            let flags = &mut self.touched.read_flags;
             flags.touch_lanes(touch(false), first(who), who.lanes, address);
             match access.order {
-                Order::Acquire(_) | Order::AcqRel(_) => self.tell(who),
-                _ => *self.asked.entry(warp).or_default() |= who.lanes,
+                Order::Acquire(_) | Order::AcqRel(_) => self.acquires(who),
+                _ => *self.unacquired_reads.entry(warp).or_default() |= who.lanes,
             }
         }
     }

@@ -42,11 +42,11 @@ pub struct HappensBefore {
     instructions: Arc<Instructions>,
     shape: Shape,
     model: Option<Model>,
-    /// It is told of `fence.sc`s as of others; `order` takes them in the order of this run.
+    /// It receives `fence.sc`s like other events; `order` takes them in the order of this run.
     engine: Engine,
     order: FenceOrder,
     lock_order: LockOrder,
-    /// Looks for unordered strong conflicts, where the model tells of them and there may be any.
+    /// Looks for unordered strong conflicts, where the model reports them and there may be any.
     strong: Option<Strong>,
     /// Orders threads by barriers alone, where somebody asks.
     barriers: Option<Barriers>,
@@ -56,8 +56,8 @@ pub struct HappensBefore {
     values: Values,
     /// Races whose values are not known before the access has been made.
     open: Vec<Open>,
-    /// What was told last is the program's own, and not of a check.
-    told: bool,
+    /// The event received last is the program's own, and not of a check.
+    from_program: bool,
     misuses: BTreeMap<Misused, (Thread, u64)>,
     lifetimes: Option<Lifetimes>,
     /// What a journal leaves open, and what it says of looks.
@@ -71,7 +71,7 @@ pub struct HappensBefore {
     proved: Vec<bool>,
     /// What comes before each request to the device runtime.
     launched: Vec<Launched>,
-    /// What the engine was told, for [`Self::keep_all`].
+    /// What the engine has received, for [`Self::keep_all`].
     traced: Option<Vec<TraceEvent>>,
     /// What happens between two accesses, for [`Self::follow`].
     between: Option<Box<Between>>,
@@ -95,7 +95,7 @@ impl HappensBefore {
             pairs: Pairs::default(),
             values: Values::default(),
             open: Vec::new(),
-            told: false,
+            from_program: false,
             misuses: BTreeMap::new(),
             lifetimes: Lifetimes::of(&shape),
             doubts: Doubts::default(),
@@ -169,42 +169,42 @@ impl HappensBefore {
         }
     }
 
-    /// A weak store that has been told was made before or after strong accesses to the same bytes,
+    /// A weak store that has been recorded was made before or after strong accesses to the same bytes,
     /// and who has observed what hangs on it.
     pub(crate) fn overtaken(&mut self, who: Executing) {
         let meaning = self.meaning(who);
         self.doubts.overtaken.extend(meaning.map(|of| of.site));
     }
 
-    /// So many things were not told.
+    /// So many events were not recorded.
     pub(crate) fn miss(&mut self, count: u64) {
         self.pairs.dropped += count;
     }
 
-    fn with(&mut self, tell: impl Fn(&mut Engine)) {
-        tell(&mut self.engine);
-        self.order.tell(&tell);
+    fn with(&mut self, event: impl Fn(&mut Engine)) {
+        event(&mut self.engine);
+        self.order.forward(&event);
         if let Some(strong) = &mut self.strong {
-            strong.tell(&tell);
+            strong.forward(&event);
         }
         if let Some(barriers) = &mut self.barriers {
-            tell(&mut barriers.engine);
+            event(&mut barriers.engine);
         }
-        self.lock_order.tell(tell);
+        self.lock_order.forward(event);
     }
 
-    /// Tells of a barrier that lanes come to, or go on after.
-    fn barrier(&mut self, who: Executing, lanes: u32, tell: impl Fn(&mut Engine)) {
+    /// Forwards a barrier that lanes come to, or go on after.
+    fn barrier(&mut self, who: Executing, lanes: u32, event: impl Fn(&mut Engine)) {
         self.have_found(who);
-        tell(&mut self.engine);
-        self.order.tell(&tell);
+        event(&mut self.engine);
+        self.order.forward(&event);
         if let Some(strong) = &mut self.strong {
-            strong.barrier(warp(who), lanes, &tell);
+            strong.barrier(warp(who), lanes, &event);
         }
         if let Some(barriers) = &mut self.barriers {
-            tell(&mut barriers.engine);
+            event(&mut barriers.engine);
         }
-        self.lock_order.barrier(warp(who), lanes, tell);
+        self.lock_order.barrier(warp(who), lanes, event);
     }
 
     /// The access that an instruction is, as it is written.
@@ -229,10 +229,10 @@ impl HappensBefore {
         access
     }
 
-    /// What is told now is the program's own.
+    /// What is received now is the program's own.
     fn stamp(&mut self) {
         self.open.clear();
-        self.told = true;
+        self.from_program = true;
         self.engine.stamp(self.values.next());
     }
 
@@ -316,7 +316,7 @@ impl Observer for HappensBefore {
         if !wanted && kind == AccessKind::Load {
             return;
         }
-        self.told = false;
+        self.from_program = false;
         let Some(meaning) = self.meaning(who) else {
             return;
         };
@@ -377,8 +377,8 @@ impl Observer for HappensBefore {
             barriers.access(active(who), &written, place);
         }
         let of = self.use_of(&meaning);
-        // What becomes of them is told when their values are.
-        let told_later = meaning.swaps || self.follows_updates(&meaning);
+        // What becomes of them is received when their values are.
+        let values_later = meaning.swaps || self.follows_updates(&meaning);
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
         if let Some(strong) = &mut self.strong {
             strong.access(engine, lock_order, active(who), &written, of, place);
@@ -434,7 +434,7 @@ impl Observer for HappensBefore {
         if meaning.waits && meaning.grid.is_none() {
             pairs.waited(engine, warp(who), who.lanes);
         }
-        if !told_later {
+        if !values_later {
             lock_order.access(engine, active(who), &access, place, |predicted| {
                 pairs.keep_predicted(Class::LockOrder, predicted, None, None);
             });
@@ -474,7 +474,7 @@ impl Observer for HappensBefore {
             address,
             count: 4,
         };
-        if let Some(place) = self.place(who, word).filter(|_| self.told) {
+        if let Some(place) = self.place(who, word).filter(|_| self.from_program) {
             self.values.change(place, lane, before);
         }
     }
@@ -627,15 +627,15 @@ impl Observer for HappensBefore {
             }
         }
         pairs.explain(engine, &self.lock_order, &self.instructions);
-        let tell = |engine: &mut Engine| engine.copy(me, from, to, issue, |_| ());
-        self.order.tell(tell);
+        let event = |engine: &mut Engine| engine.copy(me, from, to, issue, |_| ());
+        self.order.forward(event);
         if let Some(barriers) = &mut self.barriers {
             if let Completion::Mbarrier(at) = ends {
                 barriers.operates(me, meaning.site, at, Operation::Complete);
             }
             barriers.copy(me, from, to, issue);
         }
-        self.lock_order.tell(tell);
+        self.lock_order.forward(event);
     }
 
     fn dependency(&mut self, who: Executing) {
@@ -732,7 +732,8 @@ impl Observer for HappensBefore {
         if let Some(strong) = &mut self.strong {
             strong.exit(warp(who), who.lanes);
         }
-        self.order.tell(|engine| engine.exit(warp(who), who.lanes));
+        self.order
+            .forward(|engine| engine.exit(warp(who), who.lanes));
         if let Some(barriers) = &mut self.barriers {
             barriers.exit(who, self.shape.threads);
         }

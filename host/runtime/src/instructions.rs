@@ -42,9 +42,9 @@ pub(crate) struct Meaning {
     pub(crate) fences_inits: bool,
     /// A barrier of all lanes.
     pub(crate) whole_warp: bool,
-    /// An `atom.exch` or `atom.cas` that [`events::Observer::exchanged`] tells more of.
+    /// An `atom.exch` or `atom.cas` that [`events::Observer::exchanged`] receives more of.
     pub(crate) swaps: bool,
-    /// An atomic that [`events::Observer::updated`] tells more of.
+    /// An atomic that [`events::Observer::updated`] receives more of.
     pub(crate) updates: bool,
     /// Bytes of a lane's line, for matrix loads and stores; else 0.
     pub(crate) line: u32,
@@ -279,7 +279,7 @@ fn waited(instruction: &Instruction) -> Waited {
 /// What an operation on an mbarrier does to the memory where that lies. Operations on an object are
 /// atomic whoever makes them; that memory is one is written like any data. That it is none any more is
 /// not: libraries invalidate when all have waited, which they need not know of one another, and who
-/// still uses the object is told.
+/// still uses the object is reported.
 fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {
     let (kind, order) = match op {
         MbarrierOp::Init => (Kind::Store, Order::Weak),
@@ -320,7 +320,7 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         _ => return None,
     };
     let copied = matches!(op.kind, MemoryKind::BulkCopy | MemoryKind::AsyncStore);
-    let told = !op.is_plain() && !copied;
+    let observed = !op.is_plain() && !copied;
     let within = op.scope;
     let order = match op.sem {
         Semantics::Weak if op.nc => Order::ReadOnly,
@@ -332,12 +332,12 @@ fn access(op: &MemoryOp, site: u32) -> Option<Access> {
         Semantics::Volatile | Semantics::Mmio => Order::Relaxed(Scope::Sys),
     };
     let bytes = op.atomic_bytes();
-    (told || bytes > 0).then_some(Access {
+    (observed || bytes > 0).then_some(Access {
         kind,
         order,
-        bytes: if told { 0 } else { bytes },
-        // What is told is told whole.
-        elements: if told {
+        bytes: if observed { 0 } else { bytes },
+        // What is observed is observed whole.
+        elements: if observed {
             1
         } else {
             u32::from(op.vector.max(1)) * op.halves()

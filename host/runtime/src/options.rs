@@ -1,4 +1,4 @@
-//! What a checked process is told by the command line, through one environment variable.
+//! What a checked process gets from the command line, through one environment variable.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub struct Options {
     pub check: bool,
     /// Who decides what races.
     pub mode: Mode,
-    /// What is told besides data races, and what counts as an acquire; none is the PTX ISA's model
+    /// What is reported besides data races, and what counts as an acquire; none is the PTX ISA's model
     /// with warnings.
     pub model: Option<Model>,
     /// Size of the shadow memory.
@@ -50,7 +50,7 @@ pub struct Options {
     pub prove: Prove,
     /// Pairs that have raced are looked for in later launches too: suppressions tell their memory apart.
     pub look_again: bool,
-    /// Tell from where on the host launches are made.
+    /// Report from where on the host launches are made.
     pub host_calls: bool,
     /// Whether to say of each launch what its run proves of all runs, and what is assumed for that.
     pub verify: Option<Verify>,
@@ -165,7 +165,7 @@ pub enum Outside {
     /// It ends there.
     #[default]
     Stop,
-    /// The access is told, and passed over.
+    /// The access is reported, and passed over.
     Continue,
 }
 
@@ -182,7 +182,7 @@ pub enum Show {
     Always,
 }
 
-/// Which conflicts are told, see docs/memory-model.md.
+/// Which conflicts are reported, see docs/memory-model.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {

@@ -47,8 +47,8 @@ pub(crate) struct Found {
     pub(crate) span: [u64; 2],
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
-    /// The flag was read after both accesses; see [`Engine::told_late`].
-    pub(crate) told_late: bool,
+    /// The flag was read after both accesses; see [`Engine::flag_read_late`].
+    pub(crate) flag_read_late: bool,
     /// See [`Engine::precedes_issue`].
     pub(crate) precedes_issue: bool,
     /// By which flag or counter.
@@ -166,7 +166,7 @@ impl Pairs {
                     ascending: is_ascending(&race),
                     span: [race.place.address(); 2],
                     cause: None,
-                    told_late: false,
+                    flag_read_late: false,
                     precedes_issue: false,
                     flag: None,
                     locks: Default::default(),
@@ -295,7 +295,7 @@ impl Pairs {
             found.flag = found.flag.filter(|_| found.cause.is_some());
             found.locks = lock_order.locks_of(&found.race);
             let made = engine.made(&found.race);
-            found.told_late = false;
+            found.flag_read_late = false;
             if let (None, Some(made)) = (found.cause, made) {
                 let race = found.race;
                 for side in [race.earlier, race.later] {
@@ -323,9 +323,9 @@ impl Pairs {
                 return false;
             }
             let mut readers = each(lanes).map(|lane| warp.lane(lane));
-            let late = readers.find_map(|reader| engine.told_late(&of.race, of.made, reader));
+            let late = readers.find_map(|reader| engine.flag_read_late(&of.race, of.made, reader));
             if let Some((cause, flag)) = late {
-                (found.cause, found.flag, found.told_late) = (Some(cause), Some(flag), true);
+                (found.cause, found.flag, found.flag_read_late) = (Some(cause), Some(flag), true);
             }
             late.is_none()
         });

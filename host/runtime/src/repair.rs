@@ -49,7 +49,7 @@ pub(crate) struct Pair {
     pub(crate) own_flag: bool,
     pub(crate) flag_read: Option<u32>,
     /// That was after both accesses; which of them should have waited for it.
-    pub(crate) told_late: Option<usize>,
+    pub(crate) flag_read_late: Option<usize>,
 }
 
 impl Pair {
@@ -266,7 +266,7 @@ fn together(
         };
         let read = pair.flag_read.and_then(|line| flow.on_line(line));
         let is_behind = pair
-            .told_late
+            .flag_read_late
             .zip(read)
             .is_some_and(|(side, read)| !flow.reaches([read, sites[side]], &[], Order::Block));
         let refuted = Refuted {

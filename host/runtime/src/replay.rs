@@ -29,14 +29,14 @@ pub(crate) struct Replay<'a> {
     barriers: HashMap<(u64, u32), Meeting>,
     /// By warp and mask.
     warp_barriers: HashMap<(Warp, u32), Meeting>,
-    /// What has been told so far of the copy that a thread issues.
+    /// What has been read so far of the copy that a thread issues.
     copies: HashMap<(Warp, u32), Issued>,
     mbarriers: Mbarriers,
     /// How often each lane of a warp has come to the barrier of its cluster.
     cluster: HashMap<Warp, [u64; LANES as usize]>,
 }
 
-/// Those who come to a barrier. Who has passed it may come again before others have told that they
+/// Those who come to a barrier. Who has passed it may come again before others have recorded that they
 /// have passed.
 #[derive(Default)]
 struct Meeting {
@@ -72,7 +72,7 @@ impl Meeting {
     }
 }
 
-/// A copy that is being told.
+/// A copy that is being read.
 #[derive(Clone, Copy, Default)]
 struct Issued {
     from: Option<Bytes>,
@@ -156,7 +156,7 @@ impl<'a> Replay<'a> {
         let about = entry.address as u32;
         let address = self.address(who.cta, space, entry.address);
         match entry.kind & !ENTRY_SHARED {
-            ENTRY_ACCESS => self.engine.told(who, space, address),
+            ENTRY_ACCESS => self.engine.journal_access(who, space, address),
             ENTRY_LOOK => self.engine.looked(who, space, address),
             ENTRY_EARLIER => {
                 self.engine.earlier(who, space, address, entry.time);
@@ -221,9 +221,9 @@ impl<'a> Replay<'a> {
                 }
             }
             ENTRY_MBARRIER_OVER => {
-                let told = entry.address & ((1 << PARITY_SHIFT) - 1);
-                let address = self.address(who.cta, Space::Shared, told);
-                let at = (self.in_shared)(who.cta, told);
+                let recorded = entry.address & ((1 << PARITY_SHIFT) - 1);
+                let address = self.address(who.cta, Space::Shared, recorded);
+                let at = (self.in_shared)(who.cta, recorded);
                 let parity = (entry.address >> PARITY_SHIFT).checked_sub(1);
                 let late = parity.is_some_and(|parity| self.mbarriers.is_late(at, parity));
                 for lane in (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1) {
@@ -241,8 +241,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// A part of a copy; the last part issues it. `told` is the address as the journal has it.
-    fn copy(&mut self, who: Executing, kind: u32, part: Bytes, told: u64) {
+    /// A part of a copy; the last part issues it. `recorded` is the address as the journal has it.
+    fn copy(&mut self, who: Executing, kind: u32, part: Bytes, recorded: u64) {
         let warp = Warp {
             cta: who.cta,
             warp: who.warp,
@@ -250,14 +250,14 @@ impl<'a> Replay<'a> {
         let issued = self.copies.entry((warp, who.lanes)).or_default();
         match kind {
             ENTRY_COPY_FROM => issued.from = Some(part),
-            ENTRY_COPY_BARRIER => issued.barrier = Some(told),
+            ENTRY_COPY_BARRIER => issued.barrier = Some(recorded),
             _ => {
                 let Issued { from, barrier } = std::mem::take(issued);
                 let nothing = Bytes { count: 0, ..part };
                 let at = barrier.map(|at| self.address(who.cta, Space::Shared, at));
                 self.engine.copy(who, from.unwrap_or(nothing), part, at);
-                if let (Some(told), Some(address)) = (barrier, at) {
-                    let place = (self.in_shared)(who.cta, told);
+                if let (Some(recorded), Some(address)) = (barrier, at) {
+                    let place = (self.in_shared)(who.cta, recorded);
                     if self.mbarriers.complete(place, i64::from(part.count)) {
                         self.engine.mbarrier_complete(who, address);
                     }

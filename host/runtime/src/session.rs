@@ -128,7 +128,7 @@ pub struct Session {
     retired: Vec<Retired>,
     /// Number of the next flight.
     next: u64,
-    /// The last stream that was given a launch; a note tells of the first launch into another one.
+    /// The last stream that was given a launch; a note reports the first launch into another one.
     last_stream: Option<(u64, usize)>,
     /// The kernels of executable graphs, by handle, in the order in which their graphs give them.
     execs: HashMap<u64, Vec<Node>>,
@@ -152,7 +152,7 @@ impl Session {
         }
     }
 
-    /// The checker, to load modules and to tell of allocations.
+    /// The checker, to load modules and to record allocations.
     pub fn checker(&mut self) -> &mut Checker {
         &mut self.checker
     }

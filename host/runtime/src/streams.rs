@@ -145,7 +145,7 @@ pub(crate) struct Piece {
     /// The list of calls that a call on the host is made in; 0 where that is not known.
     pub(crate) host_calls: u32,
     /// The places of pieces that have read what this one has released.
-    told: Vec<Turn>,
+    acquired_by: Vec<Turn>,
 }
 
 /// What two pieces of work have to do with each other that nothing orders.
@@ -164,7 +164,7 @@ impl Piece {
             touched,
             number: 0,
             host_calls: 0,
-            told: Vec::new(),
+            acquired_by: Vec::new(),
         }
     }
 
@@ -174,16 +174,16 @@ impl Piece {
     }
 
     /// Whether a later piece has read what this one has released.
-    fn tells(&self, later: &Piece) -> bool {
+    fn releases_to(&self, later: &Piece) -> bool {
         match (self.touched.followed(), later.touched.followed()) {
-            (Some(before), Some(now)) => now.is_told_by(before),
+            (Some(before), Some(now)) => now.acquires_from(before),
             _ => false,
         }
     }
 
     /// Whether a later piece follows one that has.
     fn is_heard_ahead_of(&self, later: &Piece) -> bool {
-        self.told.iter().any(|told| later.at.turn.follows(told))
+        self.acquired_by.iter().any(|by| later.at.turn.follows(by))
     }
 
     /// Whether it may have let the launch behind it begin.
@@ -417,13 +417,13 @@ impl Streams {
     }
 
     /// Compares a piece of work that has just run with those before it, and remembers it. The race of
-    /// two pieces is told with the earlier one.
+    /// two pieces is reported with the earlier one.
     pub(crate) fn ran(&mut self, mut piece: Piece, found: impl FnMut(&Piece, &Piece, Encounter)) {
         self.compare(&mut piece, found);
         for earlier in &mut self.pieces {
             let beside = matches!(earlier.beside(&piece), Beside::All);
-            if beside && !earlier.is_heard_ahead_of(&piece) && earlier.tells(&piece) {
-                earlier.told.push(piece.at.turn.clone());
+            if beside && !earlier.is_heard_ahead_of(&piece) && earlier.releases_to(&piece) {
+                earlier.acquired_by.push(piece.at.turn.clone());
             }
         }
         if let Some(early) = piece.passes_on() {
@@ -459,18 +459,22 @@ impl Streams {
                     };
                     // What may come after a flag of the earlier piece is not decided.
                     let heard = earlier.is_heard_ahead_of(piece);
-                    let told = heard || earlier.tells(piece);
-                    let untold = piece.touched.followed().and_then(|of| of.untold.as_ref());
+                    let acquired = heard || earlier.releases_to(piece);
+                    let unacquired = piece
+                        .touched
+                        .followed()
+                        .and_then(|of| of.unacquired.as_ref());
                     let mut sure = Vec::new();
-                    if let (Some(untold), true, false, Beside::All) = (untold, told, heard, &beside)
+                    if let (Some(unacquired), true, false, Beside::All) =
+                        (unacquired, acquired, heard, &beside)
                     {
-                        before.meet(untold, |meeting| {
+                        before.meet(unacquired, |meeting| {
                             sure.push([meeting.one, meeting.other]);
                             found(earlier, piece, Encounter::Race(meeting));
                         });
                     }
                     before.meet(now, |meeting| {
-                        if exact && !told {
+                        if exact && !acquired {
                             found(earlier, piece, Encounter::Race(meeting));
                         } else {
                             possible |= !sure.contains(&[meeting.one, meeting.other]);
@@ -689,14 +693,14 @@ mod tests {
     fn what_may_come_behind_a_flag_is_not_decided() {
         let writer = || Followed {
             all: touched(true, 1, 0..16),
-            released: touched(true, 2, 100..104),
+            released_flags: touched(true, 2, 100..104),
             ..Followed::default()
         };
         // By a thread that knows of no flag, by one that has seen one; by whom the flag was read.
-        let reader = |untold: Option<Footprint>, flag| Followed {
+        let reader = |unacquired: Option<Footprint>, flag| Followed {
             all: touched(false, 3, 0..16),
-            untold,
-            asked: touched(false, 4, flag..flag + 4),
+            unacquired,
+            read_flags: touched(false, 4, flag..flag + 4),
             ..Followed::default()
         };
         let nothing = || Some(Footprint::default());

@@ -43,7 +43,7 @@ impl<'a> Used<'a> {
     }
 
     /// The launch is over: the engine gets what the program has used.
-    pub fn tell(self) {
+    pub fn forward(self) {
         for kept in self.kept {
             match kept {
                 Kept::Access { who, .. } if who.lanes == 0 => {}
@@ -54,13 +54,13 @@ impl<'a> Used<'a> {
                     addresses,
                     bytes,
                 } => self.engine.access(who, kind, space, &addresses, bytes),
-                Kept::Other(tell) => tell(self.engine),
+                Kept::Other(event) => event(self.engine),
             }
         }
     }
 
-    fn keep(&mut self, tell: impl FnOnce(&mut HappensBefore) + 'static) {
-        self.kept.push(Kept::Other(Box::new(tell)));
+    fn keep(&mut self, event: impl FnOnce(&mut HappensBefore) + 'static) {
+        self.kept.push(Kept::Other(Box::new(event)));
     }
 }
 

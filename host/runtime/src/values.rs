@@ -97,7 +97,7 @@ impl Values {
         }
     }
 
-    /// The stamp of the operation that is told next.
+    /// The stamp of the operation that is received next.
     pub(crate) fn next(&mut self) -> u32 {
         self.stamp = (self.stamp + 1).min(Made::LAST);
         self.stamp

@@ -315,7 +315,7 @@ pub(crate) struct Rank {
     pub(crate) generic: bool,
 }
 
-/// `st.async` and `red.async`: done at once, and told to a barrier.
+/// `st.async` and `red.async`: done at once, and reported to a barrier.
 #[derive(Clone, Debug)]
 pub(crate) struct AsyncStore {
     pub(crate) to: Address,
@@ -599,8 +599,8 @@ pub(crate) enum Order {
     /// Nothing: they may run at the same time.
     #[default]
     Free,
-    /// They tell each other something, by atomics or strong accesses.
-    Told,
+    /// They communicate, by atomics or strong accesses.
+    Communicating,
     /// They ask where or when they run, print, allocate, or do what is not done while others run.
     Fixed,
 }
@@ -622,7 +622,7 @@ pub(crate) struct Program {
     pub(crate) dynamic_start: u32,
     /// True when it uses the system's part of shared memory.
     pub(crate) reserved_shared: bool,
-    /// True when its CTAs may tell each other something: it has atomic or ordered accesses, fences,
+    /// True when its CTAs may communicate: it has atomic or ordered accesses, fences,
     /// mbarriers, or barriers of the cluster.
     pub(crate) communicates: bool,
     /// True when its threads may wait for each other without taking turns: it has barriers, or

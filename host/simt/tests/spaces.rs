@@ -1,4 +1,4 @@
-//! State spaces, module variables, atomics, and what an observer is told.
+//! State spaces, module variables, atomics, and what an observer receives.
 
 use crate::common::{kernel, load, run};
 use events::{AccessKind, Exchange, Executing, Observer};

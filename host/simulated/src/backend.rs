@@ -246,7 +246,7 @@ impl Backend for CheckedSim {
             (Some(engine), _) if let Some(loaded) = journaled => {
                 let mut used = Used::of(engine, loaded);
                 let result = observe(&mut used);
-                used.tell();
+                used.forward();
                 result
             }
             (Some(engine), _) => observe(engine),
@@ -286,7 +286,7 @@ impl Backend for CheckedSim {
             error_frames = checker.source(key, line);
         }
         let strays = launch.strays.as_ref();
-        let strays = strays.map_or(Vec::new(), |strays| strays::told(strays, checker, key));
+        let strays = strays.map_or(Vec::new(), |strays| strays::reported(strays, checker, key));
         let stuck = result.as_ref().err();
         let stuck = stuck.and_then(|error| stuck::stuck(error, checker, key));
         let stats = result.as_ref().copied().unwrap_or_default();

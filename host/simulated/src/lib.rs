@@ -101,7 +101,7 @@ impl CheckedSim {
         self.checker.as_ref()
     }
 
-    /// The checker, to tell it things.
+    /// The checker, to notify it.
     pub fn checker_mut(&mut self) -> Option<&mut Checker> {
         self.checker.as_mut()
     }

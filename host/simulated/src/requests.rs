@@ -166,7 +166,7 @@ impl CheckedSim {
                 let written = memory.write(to, &data);
                 written.map_err(|_| outside(request, to, bytes, true))?;
                 let ranges = [(from, bytes, Call::CopyFrom), (to, bytes, Call::CopyTo)];
-                self.tell(asked.at, &ranges);
+                self.pass_touched(asked.at, &ranges);
                 Ok(())
             }
             &Wanted::Fill {
@@ -176,7 +176,7 @@ impl CheckedSim {
             } => {
                 let filled = self.device.memory_mut().fill(address, value, bytes);
                 filled.map_err(|_| outside(request, address, bytes, true))?;
-                self.tell(asked.at, &[(address, bytes, Call::Fill)]);
+                self.pass_touched(asked.at, &[(address, bytes, Call::Fill)]);
                 Ok(())
             }
             Wanted::Record(_) | Wanted::Wait(_) => Ok(()),
@@ -216,8 +216,8 @@ impl CheckedSim {
         }
     }
 
-    /// Tells the checker of memory that a request has touched.
-    fn tell(&mut self, at: Option<At>, ranges: &[(u64, u64, Call)]) {
+    /// Notifies the checker of memory that a request has touched.
+    fn pass_touched(&mut self, at: Option<At>, ranges: &[(u64, u64, Call)]) {
         if let (Some(checker), Some(at)) = (&mut self.checker, at) {
             checker.called(at, footprint(ranges.iter().copied()));
         }

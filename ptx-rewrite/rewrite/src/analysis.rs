@@ -14,7 +14,7 @@ use crate::proved::{Grouped, Skip};
 use crate::target::{self, Reach};
 use crate::through;
 
-/// How many of a kernel's release-capable instructions are told.
+/// How many of a kernel's release-capable instructions are reported.
 const RELEASES_KEPT: usize = 8;
 
 /// Largest kernel parameter block before PTX 8.1, in bytes.
@@ -87,7 +87,7 @@ pub struct KernelInfo {
     pub skipped: Skipped,
     /// What accesses or orders memory in a way the check does not follow, one line each.
     pub not_understood: Vec<String>,
-    /// Those of them that an observer of the simulated device is not told of either.
+    /// Those of them that an observer of the simulated device does not receive either.
     pub not_observable: Vec<String>,
     /// Which parameters its accesses go through, where loads may do without a check.
     pub pointers: Option<Pointers>,

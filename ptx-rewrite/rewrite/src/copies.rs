@@ -247,8 +247,8 @@ pub(crate) fn check(
     text + &format!("{end}:\n")
 }
 
-/// What a journal is told of a copy, to stand in front of it: what it completes with, and both sides.
-pub(crate) fn tell(
+/// What a journal records of a copy, to stand in front of it: what it completes with, and both sides.
+pub(crate) fn record(
     names: &Names<'_>,
     Located { at, instruction }: Located<'_>,
     copy: &Copy,
@@ -314,8 +314,8 @@ pub(crate) fn tell(
             ("b32", "%crc_word"),
             ("b32", &*kind),
         ];
-        let told = call("journal_copy", None, &arguments);
-        text.push_str(&format!("{known}:\n{told}{skip}:\n"));
+        let recorded = call("journal_copy", None, &arguments);
+        text.push_str(&format!("{known}:\n{recorded}{skip}:\n"));
     }
     text + &format!("{end}:\n")
 }

@@ -150,7 +150,7 @@ pub(crate) struct UnsupportedOperation {
     pub count: u32,
     /// The first line, 0 when it has none.
     pub line: u32,
-    /// An observer of the simulated device is told of all that it accesses.
+    /// An observer of the simulated device receives all that it accesses.
     pub observable: bool,
 }
 
@@ -339,16 +339,16 @@ fn declared(function: &Function, facts: &mut Facts) {
     }
 }
 
-/// Whether the simulated device tells which bytes an instruction accesses.
+/// Whether the simulated device reports which bytes an instruction accesses.
 fn observable(instruction: &Instruction) -> bool {
     isa::memory(instruction).is_some_and(|op| {
         use MemoryKind::{AsyncCopy, AsyncStore, BulkCopy, MatrixLoad, MatrixStore};
         use MemoryKind::{SurfaceLoad, SurfaceStore, Texture};
         let copies = matches!(op.kind, AsyncCopy | AsyncStore | BulkCopy);
         let matrix = matches!(op.kind, MatrixLoad | MatrixStore);
-        let told = (copies && !instruction.has("tensor")) || matrix;
+        let observed = (copies && !instruction.has("tensor")) || matrix;
         let image = matches!(op.kind, SurfaceLoad | SurfaceStore | Texture);
-        op.is_plain() || image || told
+        op.is_plain() || image || observed
     })
 }
 

@@ -57,7 +57,7 @@ pub use site::Site;
 pub struct Config {
     /// Id of the module's first site; ids go up by one from there.
     pub first_site: u32,
-    /// Kernels whose order the cells do not follow keep a journal, if it can tell all there is to
+    /// Kernels whose order the cells do not follow keep a journal, if it can record all there is to
     /// know.
     pub journal: bool,
     /// Count what may order threads besides full barriers, for the fence rule.

@@ -1,8 +1,8 @@
 //! Operations on mbarriers, in kernels that keep a journal.
 //!
-//! They are made in turns, each told before it is made; its bytes are everybody's from then on. A wait
-//! takes no turn: it is told behind, when it has found its phase over; by then all arrivals of that phase
-//! have been told.
+//! They are made in turns, each recorded before it is made; its bytes are everybody's from then on. A wait
+//! takes no turn: it is recorded behind, when it has found its phase over; by then all arrivals of that phase
+//! have been recorded.
 
 use ptx::ast::{Instruction, Operand};
 use ptx::isa::{self, MbarrierOp, SyncOp};
@@ -22,11 +22,11 @@ use crate::names::Names;
 /// Bytes of an mbarrier.
 const BYTES: u32 = 8;
 
-/// The registers that [`tell`] uses besides those of all journals.
+/// The registers that [`record`] uses besides those of all journals.
 pub(crate) const DECLARATIONS: &str = "\n.reg .b32 %crc_count;\n.reg .b64 %crc_over;\n";
 
-/// Adds what an operation on an mbarrier has to tell; false if the instruction is none.
-pub(crate) fn tell(
+/// Adds what an operation on an mbarrier has to record; false if the instruction is none.
+pub(crate) fn record(
     names: &Names<'_>,
     located: Located<'_>,
     granules: Granules,

@@ -1,4 +1,4 @@
-//! What the threads of well-known kernels do, as an engine is told it.
+//! What the threads of well-known kernels do, as an engine receives it.
 //!
 //! All are free of races, and each takes the number of CTAs to run.
 
@@ -62,7 +62,7 @@ const fn kernel(name: &'static str, threads: u32, run: fn(&mut Gpu, u64)) -> Ker
     Kernel { name, threads, run }
 }
 
-/// An engine, and whom it is told about.
+/// An engine, and whose events it receives.
 pub(crate) struct Gpu {
     /// The engine.
     pub(crate) engine: Engine,

@@ -65,7 +65,7 @@ pub struct Updated<'a> {
     pub new: &'a [u64; 32],
 }
 
-/// Gets told what the lanes of a launch do, in the order in which they do it.
+/// Receives what the lanes of a launch do, in the order in which they do it.
 ///
 /// Every method has an empty default.
 pub trait Observer {
@@ -110,19 +110,19 @@ pub trait Observer {
         let _ = (who, space, addresses, updated);
     }
 
-    /// Whether to tell what becomes of a space's memory: [`Self::changes`] and [`Self::accessed`].
+    /// Whether to pass on what becomes of a space's memory: [`Self::changes`] and [`Self::accessed`].
     fn follows(&self, space: Space) -> bool {
         let _ = space;
         false
     }
 
-    /// A lane is about to change an aligned word of memory, by the operation that was told last. The
-    /// lanes of an access come in order. Words that stay as they are are not told.
+    /// A lane is about to change an aligned word of memory, by the operation that was passed last. The
+    /// lanes of an access come in order. Words that stay as they are are not passed on.
     fn changes(&mut self, who: Executing, lane: u32, space: Space, address: u64, before: u32) {
         let _ = (who, lane, space, address, before);
     }
 
-    /// The load, store or atomic that was told last has been made. `read` gives the aligned word at
+    /// The load, store or atomic that was passed last has been made. `read` gives the aligned word at
     /// an address as its CTA sees it.
     fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
         let _ = read;

@@ -13,7 +13,7 @@ use super::{Engine, Order, Place, Race, Rule};
 /// What would have ordered the accesses of a race, had it been right.
 pub type Cause = events::Cause<Thread>;
 
-/// A word by which one thread has told another one to go on.
+/// A word by which one thread has signalled another one to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag {
     /// Where it is.
@@ -273,7 +273,7 @@ impl Engine {
             })
     }
 
-    /// The time of the later thread of a race that was found just now, for [`Self::told_late`]; none of a race that no flag
+    /// The time of the later thread of a race that was found just now, for [`Self::flag_read_late`]; none of a race that no flag
     /// between CTAs would order.
     pub fn made(&self, race: &Race) -> Option<Time> {
         let me = race.later.thread;
@@ -288,7 +288,7 @@ impl Engine {
     /// For a race without a cause, whose later access was made at a time of its thread: whether `reader`, another thread of
     /// one side's CTA, has read just now a flag of the other side's CTA that would have handed over what this has done, had
     /// the first side waited for it.
-    pub fn told_late(&self, race: &Race, made: Time, reader: Thread) -> Option<(Cause, Flag)> {
+    pub fn flag_read_late(&self, race: &Race, made: Time, reader: Thread) -> Option<(Cause, Flag)> {
         let sides = [(race.earlier.thread, race.time), (race.later.thread, made)];
         let overtaken = reader.cta == race.earlier.thread.cta;
         let [(them, _), (me, time)] = match overtaken {

@@ -1,4 +1,4 @@
-//! Accesses that are told after they were made.
+//! Accesses that are received after they were made.
 
 use super::clock::Time;
 use super::entry::{Class, Entry};
@@ -10,9 +10,9 @@ use super::{Access, Engine, Kind, Place};
 
 impl Engine {
     /// A weak access that `me` made in the past: at `time`, one more than the last `now` at which
-    /// anything was told of it before (see [`Engine::at`]), and 1 if nothing was.
+    /// anything was received of it before (see [`Engine::at`]), and 1 if nothing was.
     ///
-    /// It is not checked itself: whoever tells it late knows that nobody else had accessed the
+    /// It is not checked itself: whoever passes it late knows that nobody else had accessed the
     /// bytes. Later accesses are checked against it.
     pub fn earlier(&mut self, me: Thread, time: Time, access: &Access, place: Place) {
         let key = place.key();

@@ -69,7 +69,7 @@ impl Come {
 }
 
 impl Generations {
-    /// Lanes come to a barrier, which `engine` is told next. Says if they may be too early in another order.
+    /// Lanes come to a barrier, which `engine` receives next. Says if they may be too early in another order.
     pub fn arrive(
         &mut self,
         engine: &mut Engine,

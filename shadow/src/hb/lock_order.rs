@@ -1,6 +1,6 @@
 //! What only locks, and the order in which they were taken, have ordered in one run.
 //!
-//! A second engine is told the same as the first, but that taking a lock acquires nothing, and that
+//! A second engine receives the same as the first, but that taking a lock acquires nothing, and that
 //! `fence.sc`s are ordered only as in every run (`fenced.rs`). A critical section still comes after the earlier
 //! ones of its lock, as soon as it accesses what one of them has accessed in conflict: this is
 //! "weak causally precedes" (Kini, Mathur, Viswanathan, "Dynamic Race Prediction in Linear Time",
@@ -69,19 +69,19 @@ impl LockOrder {
     }
 
     /// Something happens that is no access, fence or barrier.
-    pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
+    pub fn forward(&mut self, event: impl Fn(&mut Engine)) {
         if let Some(engine) = &mut self.engine {
-            tell(engine);
+            event(engine);
         }
     }
 
     /// Lanes come to a barrier, or go on after it.
-    pub fn barrier(&mut self, warp: Warp, lanes: u32, tell: impl Fn(&mut Engine)) {
+    pub fn barrier(&mut self, warp: Warp, lanes: u32, event: impl Fn(&mut Engine)) {
         if !self.locks.is_empty() {
             each(lanes).for_each(|lane| self.locks.share(warp.lane(lane)));
             self.give_up();
         }
-        self.tell(tell);
+        self.forward(event);
     }
 
     /// Lanes execute a fence.
@@ -90,16 +90,16 @@ impl LockOrder {
             return;
         }
         each(lanes).for_each(|lane| self.locks.fence(warp.lane(lane), scope, kind));
-        self.tell(|engine| engine.fence(warp, lanes, kind.forced(), scope));
+        self.forward(|engine| engine.fence(warp, lanes, kind.forced(), scope));
     }
 
     /// Lanes end.
     pub fn exit(&mut self, warp: Warp, lanes: u32) {
         each(lanes).for_each(|lane| self.locks.exit(warp.lane(lane)));
-        self.tell(|engine| engine.exit(warp, lanes));
+        self.forward(|engine| engine.exit(warp, lanes));
     }
 
-    /// Lanes access memory, and `main` has been told. Calls `found` for accesses that only lock order has ordered.
+    /// Lanes access memory, and `main` has received it. Calls `found` for accesses that only lock order has ordered.
     /// Swaps come through [`Self::swap`].
     pub fn access(
         &mut self,
@@ -150,7 +150,7 @@ impl LockOrder {
         self.give_up();
     }
 
-    /// Lanes are about to swap, of which `main` has not been told. If that may take a lock that only readers have
+    /// Lanes are about to swap, which `main` has not received. If that may take a lock that only readers have
     /// given back until now, the second engine is made before `main` learns of it.
     pub fn before(&mut self, main: &Engine, lanes: u32, places: impl Fn(u32) -> Place) {
         if self.engine.is_none()
@@ -161,7 +161,7 @@ impl LockOrder {
         }
     }
 
-    /// Lanes have swapped values, one after the other, and `main` has been told.
+    /// Lanes have swapped values, one after the other, and `main` has received it.
     pub fn swap(
         &mut self,
         main: &mut Engine,
@@ -175,8 +175,8 @@ impl LockOrder {
         self.change(main, active, [access; 2], places, step, found);
     }
 
-    /// Lanes have changed values by another atomic, one after the other, and `main` has been told. `accesses` is the
-    /// access as it was written, and as `main` was told.
+    /// Lanes have changed values by another atomic, one after the other, and `main` has received it. `accesses` is the
+    /// access as it was written, and as `main` has received it.
     pub fn update(
         &mut self,
         main: &mut Engine,
@@ -200,10 +200,10 @@ impl LockOrder {
         step: impl Fn(&mut Locks, &Writing, u32) -> Step,
         mut found: impl FnMut(Predicted),
     ) {
-        // What `main` has been told, a copy of it that is made here knows.
+        // What `main` has received, a copy of it that is made here knows.
         let follows = self.engine.is_some();
         let active = |lanes| Active { warp, lanes };
-        // Lanes that do nothing to a lock, and have not been told yet.
+        // Lanes that do nothing to a lock, and have not been passed on yet.
         let mut plain = 0;
         for lane in each(lanes) {
             let by = writing(warp.lane(lane), places(lane), written);
@@ -234,7 +234,7 @@ impl LockOrder {
         self.give_up();
     }
 
-    /// The access that was told last has been made, and `value` gives what is there now.
+    /// The access that was received last has been made, and `value` gives what is there now.
     pub fn made(&mut self, value: impl Fn(&Written) -> Option<u64>) {
         for (written, released) in core::mem::take(&mut self.written) {
             if let Some(value) = value(&written) {
@@ -385,7 +385,7 @@ impl LockOrder {
         }
     }
 
-    /// Tells the second engine of an access, and sorts out what it finds.
+    /// Passes an access to the second engine, and sorts out what it finds.
     fn follow(
         &mut self,
         main: &mut Engine,

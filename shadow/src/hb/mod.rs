@@ -1,6 +1,6 @@
 //! Happens-before over a whole launch: unbounded, byte-accurate, and without a shadow cell.
 //!
-//! [`Engine`] is told in the order of one execution what the threads of a launch do, and says which
+//! [`Engine`] receives in the order of one execution what the threads of a launch do, and says which
 //! accesses race: conflicting, not morally strong, and not in causality order (PTX ISA, "Memory
 //! Consistency Model"; docs/memory-model.md for the decisions).
 //! It is the reference that all cheaper ways are compared with.
@@ -229,10 +229,10 @@ pub struct Side {
     pub site: u32,
 }
 
-/// What somebody who is told of a race has heard enough of.
+/// What somebody who receives a race has heard enough of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Enough {
-    /// Of nothing: each race is to be told.
+    /// Of nothing: each race is to be reported.
     Never,
     /// Of races between the two accesses' instructions, in this word and by this later access. Those
     /// with [`Race::of_many`] may be left out.
@@ -362,11 +362,11 @@ impl Engine {
         }
     }
 
-    /// What is told from here on happens at `now`, which must not go down.
+    /// What is received from here on happens at `now`, which must not go down.
     ///
-    /// Without this, a thread's own time counts what it has published, and an access is told when
+    /// Without this, a thread's own time counts what it has published, and an access is received when
     /// it is made. With it, a thread's time goes on with `now` whenever it publishes anything, so
-    /// that an access can be told later: see [`Engine::earlier`].
+    /// that an access can be received later: see [`Engine::earlier`].
     pub fn at(&mut self, now: Time) {
         self.now = self.now.max(now);
     }

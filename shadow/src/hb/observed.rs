@@ -1,4 +1,4 @@
-//! Which writes a thread has observed, without having been told what precedes them.
+//! Which writes a thread has observed, without having acquired what precedes them.
 
 use alloc::vec::Vec;
 

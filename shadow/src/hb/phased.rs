@@ -65,7 +65,7 @@ impl Generations {
         *self.phase(at) = Phase::default();
     }
 
-    /// A thread executes an operation that counts, which `engine` is told next.
+    /// A thread executes an operation that counts, which `engine` receives next.
     pub fn mbarrier_operate(
         &mut self,
         engine: &mut Engine,
@@ -91,7 +91,7 @@ impl Generations {
         early.then_some(Unphased::EarlyOperation)
     }
 
-    /// A thread has found a phase over, which `engine` is told next.
+    /// A thread has found a phase over, which `engine` receives next.
     pub fn mbarrier_wait(
         &mut self,
         engine: &mut Engine,

@@ -181,7 +181,7 @@ impl Engine {
                         .chain(observed.map(|of| (of.thread, of.time)))
                 };
                 // What nothing orders at all is another race.
-                // A thread's own time is behind that of a write that a journal has told late.
+                // A thread's own time is behind that of a write that a journal has recorded late.
                 let ordered = points().any(|(of, time)| of == me || times.get(me, of) >= time);
                 let fenced = |(of, time)| before.iter().any(|fence| fence.is_behind(of, time));
                 if ordered && !points().any(fenced) {

@@ -27,13 +27,13 @@ pub struct FenceOrder {
 
 impl FenceOrder {
     /// Something happens that is no access and no fence.
-    pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
+    pub fn forward(&mut self, event: impl Fn(&mut Engine)) {
         if let Some(clocks) = &mut self.clocks {
-            tell(clocks);
+            event(clocks);
         }
     }
 
-    /// Lanes count, of which `main` has not been told.
+    /// Lanes count, which `main` has not received.
     pub fn count(&mut self, main: &Engine) {
         self.counts = true;
         self.clocks.get_or_insert_with(|| main.without_memory());
@@ -56,7 +56,7 @@ impl FenceOrder {
         clocks.is_some_and(|clocks| clocks.knows_cta(me, other))
     }
 
-    /// Lanes execute a fence, of which `main` has not been told. Gives the kind to tell it.
+    /// Lanes execute a fence, which `main` has not received. Gives the kind to pass to it.
     pub fn fence(
         &mut self,
         main: &Engine,
@@ -67,7 +67,7 @@ impl FenceOrder {
         if kind == FenceKind::Sc {
             self.clocks.get_or_insert_with(|| main.without_memory());
         }
-        self.tell(|clocks| clocks.fence(warp, lanes, kind, scope));
+        self.forward(|clocks| clocks.fence(warp, lanes, kind, scope));
         kind.forced()
     }
 

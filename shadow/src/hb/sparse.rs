@@ -187,7 +187,7 @@ impl Cta {
         }
     }
 
-    /// A lane is known up to a time that neither its own part nor a larger one has told.
+    /// A lane is known up to a time that neither its own part nor a larger one has passed on.
     fn raise(&mut self, part: Part, time: Time) {
         match &mut self.parts {
             Parts::None => self.parts = Parts::One([(part, time)]),

@@ -142,8 +142,8 @@ impl Strong {
     }
 
     /// Something happens that is no access, fence or barrier.
-    pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
-        self.both().for_each(tell);
+    pub fn forward(&mut self, event: impl Fn(&mut Engine)) {
+        self.both().for_each(event);
     }
 
     /// The clocks, with locks and without.
@@ -152,10 +152,10 @@ impl Strong {
     }
 
     /// Lanes come to a barrier, or go on after it.
-    pub fn barrier(&mut self, warp: Warp, lanes: u32, tell: impl Fn(&mut Engine)) {
+    pub fn barrier(&mut self, warp: Warp, lanes: u32, event: impl Fn(&mut Engine)) {
         for clocks in self.both() {
             clocks.imply(warp, lanes);
-            tell(clocks);
+            event(clocks);
         }
     }
 
@@ -204,7 +204,7 @@ impl Strong {
             .for_each(|clocks| clocks.allocated(address, bytes));
     }
 
-    /// Lanes access memory. `main` and `lock_order` have not been told yet.
+    /// Lanes access memory. `main` and `lock_order` have not received them yet.
     pub fn access(
         &mut self,
         main: &Engine,
@@ -236,7 +236,7 @@ impl Strong {
             }
         }
         // What a swap acquires without locks, its values decide.
-        let told_later = of.look.swap == Some(SwapValue::Later);
+        let values_later = of.look.swap == Some(SwapValue::Later);
         let signal = of.signal || !matches!(access.order, Order::Relaxed(_));
         for lane in each(lanes) {
             let me = warp.lane(lane);
@@ -254,7 +254,7 @@ impl Strong {
                 }
                 if !(of.look.blind && access.kind == Kind::Load) {
                     self.clocks.synchronise(me, access, key);
-                    if let (Some(unlocked), false) = (&mut self.unlocked, told_later) {
+                    if let (Some(unlocked), false) = (&mut self.unlocked, values_later) {
                         let kind = match access.kind {
                             Kind::Rmw if lock_order.passes(Place::of(key)) => Kind::Reduction,
                             other => other,
@@ -267,7 +267,7 @@ impl Strong {
         self.both().for_each(|clocks| clocks.classify(warp));
     }
 
-    /// Lanes have swapped values, of which [`Self::access`] and `lock_order` have been told.
+    /// Lanes have swapped values, which [`Self::access`] and `lock_order` have received.
     pub fn swap(
         &mut self,
         lock_order: &LockOrder,

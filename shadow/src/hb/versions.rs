@@ -53,7 +53,7 @@ pub struct Look {
     pub swap: Option<SwapValue>,
 }
 
-/// When a swap's values are told.
+/// When a swap's values are received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwapValue {
     /// By [`Strong::swap`](super::Strong::swap).

@@ -141,7 +141,7 @@ pub struct Meeting {
     pub span: [u64; 2],
     /// How many bytes there are.
     pub bytes: u64,
-    /// Who of the one has touched that byte, as [`Footprint::touch`] was told.
+    /// Who of the one has touched that byte, as it was passed to [`Footprint::touch`].
     pub by_one: u64,
     /// Who of the other has.
     pub by_other: u64,

@@ -461,7 +461,7 @@ fn sources(args: &RunArgs) -> Sources {
     Sources::new(roots)
 }
 
-/// Tells of races while a program runs.
+/// Reports races while a program runs.
 struct Live<'a> {
     sources: Sources,
     libraries: &'a Path,
@@ -480,7 +480,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Looks for races, at intervals, if somebody is to be told.
+    /// Looks for races, at intervals, if they are to be reported.
     fn look(&mut self, ran: &mut Ran, outputs: &mut Outputs, logs: &Schedule) {
         let now = Instant::now();
         if !outputs.is_live() || now < self.next {
@@ -494,7 +494,7 @@ impl<'a> Live<'a> {
             ran.logs.append(&mut new);
             let report = Report::build(&ran.logs, &ran.context, &self.sources);
             ran.logs.truncate(before);
-            outputs.tell(&report);
+            outputs.report_live(&report);
         }
         // The more there is to read, the less often.
         self.next = Instant::now() + LOOK.max(now.elapsed() * 9);

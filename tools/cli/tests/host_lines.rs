@@ -32,7 +32,7 @@ fn run(way: common::Way, program: &Path) -> (String, String, Value) {
 }
 
 #[test]
-fn a_program_with_debug_information_tells_where_it_launches() {
+fn a_program_with_debug_information_shows_where_it_launches() {
     let ptx = include_str!("c/choice.ptx");
     let program = common::compile_with("choice", "with-lines", ptx, &["-g", "-ldl"]);
     for way in WAYS {

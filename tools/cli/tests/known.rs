@@ -278,7 +278,7 @@ fn suppress_prints_the_races_that_count_or_those_that_are_named() {
 }
 
 #[test]
-fn unused_and_expired_suppressions_are_told() {
+fn unused_and_expired_suppressions_are_reported() {
     let place = Place::new();
     let entry = |keys: &str| format!("[[suppress]]\nreason = \"x\"\n{keys}\n");
     place.write("old.toml", &entry("rule = \"CR003\"\nexpires = 2020-01-01"));

@@ -20,7 +20,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_race_is_told_while_the_program_runs() {
+fn a_race_is_reported_while_the_program_runs() {
     for way in WAYS {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.jsonl");
@@ -41,9 +41,9 @@ fn a_race_is_told_while_the_program_runs() {
             assert!(tool.try_wait().unwrap().is_none(), "{way:?}: it has ended");
             std::thread::sleep(Duration::from_millis(20));
         }
-        let told = read();
-        assert_eq!(told[0]["type"], "race", "{way:?}");
-        assert_eq!(told[0]["race"]["kernel"]["name"], "count");
+        let reported = read();
+        assert_eq!(reported[0]["type"], "race", "{way:?}");
+        assert_eq!(reported[0]["race"]["kernel"]["name"], "count");
         os::signals::send(tool.id(), 15);
         let output = tool.wait_with_output().unwrap();
         let text = common::text(&output.stderr);
@@ -69,7 +69,7 @@ fn a_race_is_told_while_the_program_runs() {
 }
 
 #[test]
-fn a_kernel_and_a_saved_report_are_told_in_the_end() {
+fn a_kernel_and_a_saved_report_are_reported_in_the_end() {
     let place = Place::new();
     let ran = place.run_kernel(RACY, &["--format", "jsonl", "--save", "r.crr"]);
     assert_eq!(ran.code, 66, "{}", ran.stderr);

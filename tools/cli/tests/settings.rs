@@ -153,7 +153,7 @@ fn what_makes_no_sense_is_65_with_the_line_and_what_to_do() {
 }
 
 #[test]
-fn options_that_exclude_each_other_are_told_with_their_file() {
+fn options_that_exclude_each_other_are_reported_with_their_file() {
     let place = with("strict = true\nallow-incomplete = true\n");
     let file = place.path(FILE).display().to_string();
     let words = format!("{file}: the argument '--allow-incomplete' cannot be used with '--strict'");

@@ -8,7 +8,7 @@ use report::log::{Counters, Event, Kernel, Why};
 use crate::header::Class;
 use crate::machine::{Failure, Outcome, Race};
 
-/// Puts together what came of the launches of `kernels`, one at least, that `events` tell of.
+/// Puts together what came of the launches of `kernels`, one at least, that `events` report.
 ///
 /// # Errors
 /// When a launch was not checked, or the log makes no sense.

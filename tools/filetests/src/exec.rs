@@ -42,7 +42,7 @@ pub fn run(case: &Case) -> Result<()> {
         ensure!(!why.is_empty(), "`open-on-gpu` gives no reason");
     }
     for (which, checks) in ways {
-        // One instruction of one thread has nothing to tell a journal.
+        // One instruction of one thread has nothing to record in a journal.
         if is_scalar(case) && checks == Some(journal) {
             continue;
         }

@@ -568,7 +568,7 @@ fn misuses(case: &Case, oracle: Oracle, outcome: &Outcome) -> Result<()> {
         .map(|(kind, _)| kind.clone())
         .collect();
     let stated = case.all("misuse").iter().map(|kind| &**kind);
-    // A journal does not tell that bytes have come to what is no mbarrier.
+    // A journal does not record that bytes have come to what is no mbarrier.
     let kind = |kind: &'_ str| kind.strip_suffix("-by-bytes").unwrap_or(kind).to_owned();
     let stated: BTreeSet<String> = stated
         .filter(|kind| oracle.learns_of(kind))

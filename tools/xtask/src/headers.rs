@@ -28,7 +28,7 @@ for wheel in pathlib.Path(sys.argv[1]).glob('*.whl'):
 ";
 
 /// Adds the headers to the toolkit `root` in the cached folder `place`, unless they are there.
-/// Most programs need none, so that a failure is told and not returned.
+/// Most programs need none, so that a failure is reported and not returned.
 pub fn ensure(place: &Path, root: &Path) {
     if present(place) {
         return;

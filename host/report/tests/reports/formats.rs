@@ -409,7 +409,7 @@ fn successful(report: &Report, sources: &Sources) -> bool {
 }
 
 #[test]
-fn junit_and_sarif_tell_how_the_run_has_ended() {
+fn junit_and_sarif_report_how_the_run_has_ended() {
     let (_folder, sources) = sources();
     let built = |change: fn(&mut Context)| {
         let mut context = context();

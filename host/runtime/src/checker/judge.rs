@@ -217,7 +217,7 @@ impl Checker {
                 flag_written: written,
                 own_flag: (found.flag).is_some_and(|of| of.writer == found.race.earlier.thread),
                 flag_read: read,
-                told_late: found.told_late.then(|| {
+                flag_read_late: found.flag_read_late.then(|| {
                     let overtaken = matches!(found.cause, Some(Cause::Overtaken { .. }));
                     usize::from(!overtaken)
                 }),

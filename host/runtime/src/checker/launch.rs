@@ -75,12 +75,12 @@ impl Extent {
     }
 }
 
-/// What the device tells about a launch that ended.
+/// What the device reports about a launch that ended.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Executed warp instructions.
     pub warp_instructions: u64,
-    /// Time on the device in seconds, where the device tells.
+    /// Time on the device in seconds, where the device reports it.
     pub seconds: Option<f64>,
     /// Executed thread instructions.
     pub thread_instructions: u64,
@@ -89,7 +89,7 @@ pub struct Outcome {
     /// Fences, acquires and releases of gpu or sys scope.
     pub device_fences: u64,
     /// How often its threads have executed the instructions that access memory, by their byte offset in the loaded
-    /// text, where the device tells.
+    /// text, where the device reports it.
     pub executed: Option<Vec<(u32, u64)>>,
     /// How it failed.
     pub error: Option<String>,
@@ -101,13 +101,13 @@ pub struct Outcome {
     pub unsupported: bool,
     /// It failed because all threads left waited for others.
     pub deadlock: bool,
-    /// Who waits for what then, where the device tells.
+    /// Who waits for what then, where the device reports it.
     pub stuck: Option<Box<log::Stuck>>,
     /// Accesses outside of all memory, after which it went on.
     pub strays: Vec<log::Stray>,
     /// A signal has interrupted it.
     pub interrupted: bool,
-    /// CTAs that had ended by then, where the device tells.
+    /// CTAs that had ended by then, where the device reports it.
     pub ended: Option<u64>,
     /// It may still run: only what lies in memory of the host is read.
     pub running: bool,

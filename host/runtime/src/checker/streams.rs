@@ -149,9 +149,9 @@ impl Checker {
         }
     }
 
-    /// Tells the user once that work of different streams was not compared.
+    /// Notes once, for the user, that work of different streams was not compared.
     pub(crate) fn note_uncompared(&mut self) {
-        if !std::mem::replace(&mut self.told_uncompared, true) {
+        if !std::mem::replace(&mut self.reported_uncompared, true) {
             self.note(UNCOMPARED);
             self.write(Event::Uncompared {});
         }

@@ -10,7 +10,7 @@ use shadow::hb::{
 
 use super::{HappensBefore, active, warp};
 
-/// An engine that is told of barriers, mbarriers and copies as others, and of no fences. Strong accesses order nothing
+/// An engine that receives barriers, mbarriers and copies as others do, and no fences. Strong accesses order nothing
 /// in it.
 pub(super) struct Barriers {
     pub(super) engine: Engine,

@@ -23,12 +23,12 @@ impl HappensBefore {
         if atomics == Atomics::Count {
             self.order.count(&self.engine);
         }
-        let tell = |engine: &mut Engine| engine.atomics(atomics);
-        tell(&mut self.engine);
+        let event = |engine: &mut Engine| engine.atomics(atomics);
+        event(&mut self.engine);
         if let Some(strong) = &mut self.strong {
-            strong.tell(tell);
+            strong.forward(event);
         }
-        self.lock_order.tell(tell);
+        self.lock_order.forward(event);
     }
 
     /// Lanes execute an instruction that only the thread with the final count executes.
@@ -36,12 +36,12 @@ impl HappensBefore {
         let Some(site) = self.meaning(who).and_then(|meaning| meaning.found) else {
             return;
         };
-        let tell = |engine: &mut Engine| engine.has_found(warp(who), who.lanes, site);
-        tell(&mut self.engine);
+        let event = |engine: &mut Engine| engine.has_found(warp(who), who.lanes, site);
+        event(&mut self.engine);
         if let Some(strong) = &mut self.strong {
-            strong.tell(tell);
+            strong.forward(event);
         }
-        self.lock_order.tell(tell);
+        self.lock_order.forward(event);
     }
 
     /// Lanes execute a fence.

@@ -1,4 +1,4 @@
-//! What a journal tells that an observer of the device does not: times, and accesses of before.
+//! What a journal records that an observer of the device does not receive: times, and accesses of before.
 
 use events::{AccessKind, Executing, Observer};
 use ptx::ast::Space;
@@ -10,20 +10,20 @@ use super::{HappensBefore, warp};
 use crate::pairs::is_shared;
 
 impl HappensBefore {
-    /// It is told from a journal, which has no values of swaps: what is a lock is not known.
+    /// Its events come from a journal, which has no values of swaps: what is a lock is not known.
     pub(crate) fn without_values(mut self) -> Self {
         self.knows_swaps = false;
         self.lifetimes = self.lifetimes.map(Lifetimes::without_starts);
         self
     }
 
-    /// What is told from here on happens at `now`; see [`Engine::at`].
+    /// What is received from here on happens at `now`; see [`Engine::at`].
     pub(crate) fn at(&mut self, now: Time) {
         self.with(|engine| engine.at(now));
     }
 
     /// An access by one lane.
-    pub(crate) fn told(&mut self, who: Executing, space: Space, address: u64) {
+    pub(crate) fn journal_access(&mut self, who: Executing, space: Space, address: u64) {
         let kind = AccessKind::Load;
         let bytes = self.meaning(who).map_or(0, |meaning| meaning.line);
         self.access(who, kind, space, &[address; LANES as usize], bytes);
@@ -33,7 +33,7 @@ impl HappensBefore {
     /// entry.
     pub(crate) fn looked(&mut self, who: Executing, space: Space, address: u64) {
         self.idle = true;
-        self.told(who, space, address);
+        self.journal_access(who, space, address);
         self.idle = false;
     }
 
@@ -56,9 +56,9 @@ impl HappensBefore {
                 elements: 1,
                 ..access
             };
-            let tell = |engine: &mut Engine| engine.earlier(me, time, &access, place);
-            tell(&mut self.engine);
-            self.lock_order.tell(tell);
+            let event = |engine: &mut Engine| engine.earlier(me, time, &access, place);
+            event(&mut self.engine);
+            self.lock_order.forward(event);
         }
     }
 

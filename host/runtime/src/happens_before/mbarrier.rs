@@ -144,9 +144,9 @@ impl HappensBefore {
         if of.op == MbarrierOp::Init {
             let fenced = self.instructions.fences_inits;
             self.engine.mbarrier_init(me, at, site, fenced, found);
-            let tell = |engine: &mut Engine| engine.mbarrier_init(me, at, site, fenced, |_| ());
-            self.order.tell(tell);
-            self.lock_order.tell(tell);
+            let event = |engine: &mut Engine| engine.mbarrier_init(me, at, site, fenced, |_| ());
+            self.order.forward(event);
+            self.lock_order.forward(event);
             if let Some(barriers) = &mut self.barriers {
                 barriers.makes(me, at, site, fenced);
             }

@@ -126,7 +126,7 @@ impl Polls {
         }
     }
 
-    /// What is not known of conflicts of an access that the engine has not been told yet.
+    /// What is not known of conflicts of an access that the engine has not received yet.
     pub(super) fn met(
         &self,
         mut orders: Orders<'_>,

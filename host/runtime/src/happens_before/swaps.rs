@@ -12,7 +12,7 @@ use crate::sides::at;
 impl HappensBefore {
     /// What else is to be known of an access.
     pub(super) fn use_of(&self, meaning: &Meaning) -> Use {
-        let told = match self.knows_swaps {
+        let values = match self.knows_swaps {
             true => SwapValue::Later,
             false => SwapValue::Never,
         };
@@ -21,7 +21,7 @@ impl HappensBefore {
             signal: meaning.signal || meaning.swaps && !self.knows_swaps,
             known: meaning.grid.is_some(),
             look: Look {
-                swap: meaning.swaps.then_some(told),
+                swap: meaning.swaps.then_some(values),
                 ..meaning.look
             },
         }
@@ -63,7 +63,7 @@ impl HappensBefore {
         }
     }
 
-    /// True of an atomic of which [`Self::counted`] tells more: there may be locks, which readers take by counting.
+    /// True of an atomic of which [`Self::counted`] receives more: there may be locks, which readers take by counting.
     pub(super) fn follows_updates(&self, meaning: &Meaning) -> bool {
         let is_followed = self.knows_swaps && self.instructions.swaps;
         is_followed && meaning.updates && meaning.grid.is_none()
@@ -78,7 +78,7 @@ impl HappensBefore {
         updated: Updated<'_>,
     ) {
         let meaning = self.meaning(who).filter(|of| self.follows_updates(of));
-        let Some(meaning) = meaning.filter(|_| self.told && self.follows(space)) else {
+        let Some(meaning) = meaning.filter(|_| self.from_program && self.follows(space)) else {
             return;
         };
         let Some(written) = meaning.access else {
@@ -93,7 +93,7 @@ impl HappensBefore {
         };
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
         let active = active(who);
-        lock_order.tell(|engine| engine.atomics(meaning.atomics()));
+        lock_order.forward(|engine| engine.atomics(meaning.atomics()));
         lock_order.update(
             engine,
             active,
@@ -104,6 +104,6 @@ impl HappensBefore {
                 pairs.keep_predicted(Class::LockOrder, predicted, None, None);
             },
         );
-        lock_order.tell(|engine| engine.atomics(Atomics::Any));
+        lock_order.forward(|engine| engine.atomics(Atomics::Any));
     }
 }

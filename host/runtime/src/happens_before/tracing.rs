@@ -1,4 +1,4 @@
-//! Keeps what the engine is told and all that it finds, for comparisons.
+//! Keeps what the engine receives and all that it finds, for comparisons.
 
 use events::Executing;
 use shadow::hb::{LANES, Place, Thread};
@@ -11,7 +11,7 @@ use crate::pairs::Class;
 use crate::traced::{EventKind, TraceEvent};
 
 impl HappensBefore {
-    /// Keeps every race instead of the first of each pair of sites, and what the engine is told.
+    /// Keeps every race instead of the first of each pair of sites, and what the engine receives.
     pub fn keep_all(mut self) -> Self {
         self.pairs.every = Some(Vec::new());
         self.traced = Some(Vec::new());
@@ -42,7 +42,7 @@ impl HappensBefore {
         .collect()
     }
 
-    /// What the engine was told since [`Self::keep_all`].
+    /// What the engine has received since [`Self::keep_all`].
     pub fn traced(&mut self) -> Vec<TraceEvent> {
         self.traced.take().unwrap_or_default()
     }
@@ -56,12 +56,12 @@ impl HappensBefore {
 
     /// What has happened between the accesses that [`Self::follow`] was asked for.
     pub fn followed(&mut self) -> Option<Steps> {
-        self.tell_latest();
+        self.trace_latest();
         Some(self.between.take()?.finish())
     }
 
     /// Says which races the access before has had.
-    fn tell_latest(&mut self) {
+    fn trace_latest(&mut self) {
         let (Some(between), Some(latest)) = (&mut self.between, &mut self.pairs.latest) else {
             return;
         };
@@ -71,12 +71,12 @@ impl HappensBefore {
         }
     }
 
-    /// Keeps what the engine is told of an instruction.
+    /// Keeps what the engine receives of an instruction.
     pub(super) fn hear(&mut self, who: Executing, what: impl FnOnce() -> EventKind) {
         if self.traced.is_none() && self.between.is_none() {
             return;
         }
-        self.tell_latest();
+        self.trace_latest();
         let site = self.instructions.at(who.offset).map(|meaning| meaning.site);
         let line = site.and_then(|site| self.instructions.site(site));
         let traced = TraceEvent::new(who, line.map_or(0, |site| site.ptx_line), what());

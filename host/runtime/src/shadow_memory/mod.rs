@@ -80,7 +80,7 @@ pub struct ShadowMemory {
     wanted: u32,
     /// Most that may be asked for, since the program has needed the memory itself.
     most: u32,
-    /// What to tell about a shadow that is smaller than asked for.
+    /// What to report about a shadow that is smaller than asked for.
     shrunk: Option<String>,
 }
 

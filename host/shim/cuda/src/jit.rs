@@ -122,12 +122,12 @@ impl Options {
                 _ => {}
             }
         }
-        read.tell("");
+        read.write_logs("");
         Ok(read)
     }
 
     /// Writes down what there is to read by now: the reason of a refusal, or nothing, and how long it took.
-    pub(crate) fn tell(&self, refusal: &str) {
+    pub(crate) fn write_logs(&self, refusal: &str) {
         let (information, errors) = (self.information.write(""), self.errors.write(refusal));
         let milliseconds = self.started.elapsed().as_secs_f32() * 1e3;
         for &(option, place) in &self.results {

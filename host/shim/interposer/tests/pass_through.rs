@@ -77,7 +77,7 @@ fn every_name_is_exported_and_nothing_else() {
     exported.sort_unstable();
     let mut expected: Vec<&str> = FUNCTION_NAMES.to_vec();
     expected.extend([MARKER, INTERPOSER_MARKER]);
-    // What NVTX calls to have its ranges told.
+    // What NVTX calls to have its ranges reported.
     expected.push("InitializeInjectionNvtx2");
     expected.sort_unstable();
     assert_eq!(exported, expected);

@@ -5,7 +5,7 @@ use crate::common::{succeed, text};
 use runtime::Options;
 
 #[test]
-fn a_program_is_told_of_its_own_kernels() {
+fn a_program_gets_answers_about_its_own_kernels() {
     let program = Program::of("tests/c/queries.c");
     for form in ["module", "library"] {
         let mut alone = program.place.command(&program.program, &program.driver);
@@ -22,7 +22,7 @@ fn a_program_is_told_of_its_own_kernels() {
 
 /// With the answers of the kernels with checks the program would see a difference, or the first test could not fail.
 #[test]
-fn what_is_told_would_differ_with_checks() {
+fn answers_would_differ_with_checks() {
     let program = Program::of("tests/c/queries.c");
     let ran = program.run(&["module"], &Options::default(), "cuLibraryLoadData#1=218");
     let mut alone = program.place.command(&program.program, &program.driver);

@@ -3,7 +3,7 @@
 use crate::common::program::{Program, Ran, ptx};
 use runtime::{Options, Prove};
 
-/// What is told when memory is given back.
+/// What is reported when memory is given back.
 const GIVEN: &str = "the program has no device memory left, so half of ";
 
 /// Runs kernels of which `fine` keeps a journal, on a device of 256 MiB, of which cells take 32 at most.

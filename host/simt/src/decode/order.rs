@@ -26,7 +26,11 @@ pub(super) fn of(ops: &[Op]) -> Order {
     });
     let first = reductions.next();
     let alike = reductions.all(|op| Some(op) == first);
-    let least = if alike { Order::Free } else { Order::Told };
+    let least = if alike {
+        Order::Free
+    } else {
+        Order::Communicating
+    };
     most.unwrap_or_default().max(least)
 }
 
@@ -44,18 +48,18 @@ fn of_op(kind: &Kind) -> Order {
             match access.strong && reaches_others(access.address.place) {
                 // Two rows are an element that no lock keeps together.
                 true if access.width.bytes > 8 => Order::Fixed,
-                true => Order::Told,
+                true => Order::Communicating,
                 false => Order::Free,
             }
         }
         Kind::Atomic(atomic) if reaches_others(atomic.address.place) => match atomic.bytes {
             16.. => Order::Fixed,
             _ if atomic.results.is_empty() && commutes(atomic.op) => Order::Free,
-            _ => Order::Told,
+            _ => Order::Communicating,
         },
         Kind::Copy(copy) if copy.reduce.is_some() && reaches_others(copy.to.place) => Order::Fixed,
         Kind::AsyncStore(store) if reaches_others(store.to.place) => Order::Fixed,
-        // What stays inside a CTA, or, as a fence, orders what is told by other means.
+        // What stays inside a CTA, or, as a fence, orders what is communicated by other means.
         _ => Order::Free,
     }
 }
@@ -120,14 +124,14 @@ mod tests {
             (Order::Free, "atom.global.min.s32 %r0, [%d0], 1; mov.u32 %r0, 1; st.global.u32 [%d0], 1;"),
             (Order::Free, "atom.shared.exch.b32 %r0, [word], 1; ld.volatile.shared.u32 %r1, [word]; st.global.u32 [%d0], %r0;"),
             (Order::Free, "mov.u32 %r0, %warpid; mov.u32 %r1, %nsmid;"),
-            (Order::Told, "atom.global.add.u32 %r0, [%d0], 1; st.global.u32 [%d0], %r0;"),
-            (Order::Told, "atom.shared.exch.b32 %r0, [%d0], 1; atom.exch.b32 %r0, [%d0], 1;"),
-            (Order::Told, "atom.global.cas.b32 %r0, [%d0], 1, 2;"),
-            (Order::Told, "red.global.add.f32 [%d0], %f0;"),
-            (Order::Told, "red.global.add.u32 [%d0], 1; red.global.or.b32 [%d0], 1;"),
-            (Order::Told, "red.global.inc.u32 [%d0], 1;"),
-            (Order::Told, "ld.volatile.global.u32 %r0, [%d0];"),
-            (Order::Told, "st.relaxed.gpu.u32 [%d0], %r0;"),
+            (Order::Communicating, "atom.global.add.u32 %r0, [%d0], 1; st.global.u32 [%d0], %r0;"),
+            (Order::Communicating, "atom.shared.exch.b32 %r0, [%d0], 1; atom.exch.b32 %r0, [%d0], 1;"),
+            (Order::Communicating, "atom.global.cas.b32 %r0, [%d0], 1, 2;"),
+            (Order::Communicating, "red.global.add.f32 [%d0], %f0;"),
+            (Order::Communicating, "red.global.add.u32 [%d0], 1; red.global.or.b32 [%d0], 1;"),
+            (Order::Communicating, "red.global.inc.u32 [%d0], 1;"),
+            (Order::Communicating, "ld.volatile.global.u32 %r0, [%d0];"),
+            (Order::Communicating, "st.relaxed.gpu.u32 [%d0], %r0;"),
             (Order::Fixed, "mov.u32 %r0, %smid;"),
             (Order::Fixed, "mov.u64 %d1, %clock64; ld.volatile.global.u32 %r0, [%d0];"),
             (Order::Fixed, "mov.u64 %d1, %globaltimer;"),

@@ -120,7 +120,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
     }
 
-    /// Tells the observer which words an element of 1 to 8 bytes is about to change.
+    /// Notifies the observer which words an element of 1 to 8 bytes is about to change.
     pub(crate) fn changes(
         &mut self,
         who: Executing,
@@ -203,10 +203,10 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let who = self.who(cta, warp.index, split.pc, group.mask);
         let narrow = atomic.narrow.as_ref();
         let elements = narrow.map(|narrow| self.elements(warp, split, narrow, at));
-        let told = elements.as_ref().unwrap_or(at);
-        let told_bytes = atomic.narrow.map_or(total, |narrow| narrow.bytes);
+        let observed = elements.as_ref().unwrap_or(at);
+        let observed_bytes = atomic.narrow.map_or(total, |narrow| narrow.bytes);
         self.observer
-            .access(who, AccessKind::Rmw, group.space, told, told_bytes);
+            .access(who, AccessKind::Rmw, group.space, observed, observed_bytes);
         if group.space == Space::Global {
             self.stats.global_sectors += sectors(at, group, total);
         }
@@ -289,20 +289,21 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     if first[lane] != before[lane] {
                         new[lane] = before[lane];
                     }
-                    let place = 8 * (told[lane] - at[lane]);
-                    let element = |value: u64| truncate(value >> place, told_bytes);
+                    let place = 8 * (observed[lane] - at[lane]);
+                    let element = |value: u64| truncate(value >> place, observed_bytes);
                     first[lane] = element(first[lane]);
                     new[lane] = element(new[lane]);
                     before[lane] = element(before[lane]);
                 }
             }
             let exchange = Exchange {
-                bytes: told_bytes,
+                bytes: observed_bytes,
                 compare: (atomic.op == Rmw::Cas).then_some(&first),
                 new: &new,
                 old: &before,
             };
-            self.observer.exchanged(who, group.space, told, exchange);
+            self.observer
+                .exchanged(who, group.space, observed, exchange);
         }
         if single && counts(atomic.op) {
             let updated = Updated {

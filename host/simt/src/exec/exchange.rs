@@ -120,7 +120,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         self.scatter(warp, split, exchange, &results, &inputs);
     }
 
-    /// Tells of lanes that take part without being members.
+    /// Reports lanes that take part without being members.
     fn look_for_strangers(&mut self, cta: &CtaId, warp: &Warp, split: &Split, inputs: &Inputs) {
         let strange = lanes(split.mask).filter(|&lane| inputs.members[lane] >> lane & 1 == 0);
         let mask = strange.fold(0, |all, lane| all | 1 << lane);
@@ -130,7 +130,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
     }
 
-    /// Tells of a `bar.warp.sync`: lanes that name the same members meet.
+    /// Passes on a `bar.warp.sync`: lanes that name the same members meet.
     fn announce(&mut self, cta: &CtaId, warp: &Warp, pc: u32, inputs: &Inputs) {
         let mut left = inputs.lanes;
         while left != 0 {

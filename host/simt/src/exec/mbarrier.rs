@@ -204,7 +204,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         at[lane]
     }
 
-    /// Tells a barrier that the bytes it expects have come.
+    /// Notifies a barrier that the bytes it expects have come.
     pub(crate) fn complete_bytes(
         &mut self,
         cta: &CtaId,

@@ -142,7 +142,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         self.channels(lane, texture, address)
     }
 
-    /// The same for one lane, of which nobody is told.
+    /// The same for one lane, which nobody observes.
     fn channels(
         &mut self,
         lane: u32,

@@ -82,7 +82,7 @@ fn may_run(setup: &Setup<'_>) -> bool {
     let launch = setup.launch;
     let ordered = match setup.program.order {
         Order::Free => false,
-        Order::Told => !launch.threads.unordered,
+        Order::Communicating => !launch.threads.unordered,
         Order::Fixed => true,
     };
     launch.threads.most > 1
@@ -188,7 +188,7 @@ impl Team<'_> {
         }
         first.pause_after = u64::MAX;
         if !self.setup.program.waits {
-            // Where CTAs may wait for ever, a deadlock is told of those that start first.
+            // Where CTAs may wait for ever, a deadlock is reported for those that start first.
             self.queue.divide();
         }
         let left = Mutex::new(Vec::new());

@@ -108,7 +108,7 @@ impl Launch<'_> {
     }
 }
 
-/// Judges a run under a memory model, by what the engine was told of it.
+/// Judges a run under a memory model, by what the engine has received of it.
 pub fn judge(launch: &Launch<'_>, traced: &[TraceEvent], model: Model) -> Option<Verdict> {
     let lanes = traced.iter().map(|event| event.lanes.count_ones() as usize);
     if lanes.sum::<usize>() > MOST || !traced.iter().all(|event| understood(event, model)) {

@@ -273,11 +273,11 @@ mod tests {
         let text = stated("no-race");
         assert_eq!(found(&case(&text), &open), Finding::Stated);
         // A reported race counts more than undecided accesses, and a correct kernel stays right.
-        let told = Outcome {
+        let reported = Outcome {
             undecided: 1,
             ..outcome(&[(Class::Race, (2, 3))])
         };
-        assert_eq!(found(&case(racy), &told), Finding::Right);
+        assert_eq!(found(&case(racy), &reported), Finding::Right);
         assert_eq!(found(&case("//@ expect: no-race\n"), &open), Finding::Right);
     }
 

@@ -66,7 +66,7 @@ struct Loaded {
     /// Offset of the hidden parameter in bytes, if there is one.
     hidden: Option<u32>,
     kernel: String,
-    /// Addresses of variables that the checker was told of.
+    /// Addresses of variables that the checker was notified of.
     variables: Vec<u64>,
 }
 

@@ -11,7 +11,7 @@
 //! 5. Where full barriers alone order, happens-before finds exactly the races that [`truth`] knows, on
 //!    the program as it was written and on that with checks.
 //! 6. What is defined of mbarriers is called no misuse of theirs.
-//! 7. What happens-before is told of a run is what [`crate::retrace`] says of the text, with checks and
+//! 7. What happens-before receives of a run is what [`crate::retrace`] says of the text, with checks and
 //!    without.
 //! 8. What races by happens-before is what races by [`crate::definition`].
 //! 9. So it is under the scoped model, unordered strong conflicts included.
@@ -64,11 +64,11 @@ pub enum Wrong {
     Miss,
     /// What precise mode reports and all that happens-before has found differ.
     Precise,
-    /// What the journal of a run tells and what a listener hears of it differ.
+    /// What the journal of a run records and what a listener hears of it differ.
     Journal,
     /// Something that PTX defines is called a misuse of an mbarrier.
     Misuse,
-    /// Happens-before is told something else than the text says.
+    /// Happens-before receives something else than the text says.
     TraceEvent,
     /// What races by happens-before does not by definition, or the other way around.
     Definition,
@@ -320,12 +320,12 @@ impl Run {
         }
     }
 
-    /// What the journal tells is what happens-before has heard.
+    /// What the journal records is what happens-before has heard.
     fn journal(&self, text: &Text, total: &mut Tally) -> Result<(), Disagreement> {
         let Some(journal) = &self.audit.journal else {
             return Ok(());
         };
-        let told = self.bytes(text, journal);
+        let recorded = self.bytes(text, journal);
         let heard = self.racing(text);
         let sure = self.bytes(text, journal.iter().filter(|race| !race.possible));
         total.journals += 1;
@@ -333,9 +333,9 @@ impl Run {
         let counters = self.audit.counters;
         let counted = counters.evictions + counters.undecided > 0;
         total.journal_unsure += u64::from(counters.undecided > 0);
-        let gone = heard.difference(&told).count() as u64;
+        let gone = heard.difference(&recorded).count() as u64;
         total.journal_counted += if counted { gone } else { 0 };
-        let missed: Vec<_> = heard.difference(&told).take(4).collect();
+        let missed: Vec<_> = heard.difference(&recorded).take(4).collect();
         let alarms: Vec<_> = sure.difference(&heard).take(4).collect();
         match (missed.is_empty() || counted) && alarms.is_empty() {
             true => Ok(()),
@@ -400,7 +400,7 @@ impl Run {
     /// What the cells recorded, against happens-before, granule by granule.
     fn cells(&self, text: &Text, judge: Judge, tally: &mut Tally) -> Result<(), Disagreement> {
         let audit = &self.audit;
-        // Of several races on one granule of shared memory a cell may tell the first only.
+        // Of several races on one granule of shared memory a cell may report the first only.
         let wanted = |shared: bool| judge == Judge::Fast || !shared;
         let bytes = |shared: bool| match shared {
             true => audit.granules.1,

@@ -485,7 +485,7 @@ impl Writer {
         self.text.places.insert((number, place.shared), *place);
     }
 
-    /// Into shared memory it completes with the mbarrier, which is told of its bytes.
+    /// Into shared memory it completes with the mbarrier, which is notified of its bytes.
     fn bulk(&mut self, from: &Place, to: &Place, op: Option<&'static str>, guard: &str) {
         let bytes = from.bytes;
         if to.shared {

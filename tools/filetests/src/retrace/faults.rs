@@ -1,4 +1,4 @@
-//! Falsified runs: what the engine would be told if something on the way were wrong.
+//! Falsified runs: what the engine would receive if something on the way were wrong.
 
 use runtime::traced::{EventKind, TraceEvent};
 use shadow::hb::{Completion, FenceKind, Kind, Order, Place, Scope};
@@ -6,9 +6,9 @@ use shadow::hb::{Completion, FenceKind, Kind, Order, Place, Scope};
 /// A way to falsify one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// It is not told.
+    /// It is not sent.
     Dropped,
-    /// It is told twice.
+    /// It is sent twice.
     Twice,
     /// One of several lanes is missing.
     LessLanes,
@@ -30,7 +30,7 @@ pub enum Fault {
     Flag,
     /// A phase is said to be over, or not to be.
     Over,
-    /// It is told before what came before it in the same thread, or what made it happen.
+    /// It is sent before what came before it in the same thread, or what made it happen.
     Early,
 }
 

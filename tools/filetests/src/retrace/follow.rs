@@ -1,4 +1,4 @@
-//! Walks through the program along what the engine was told.
+//! Walks through the program along what the engine has received.
 //! * [`does`]: what a thread does.
 //! * [`meet`]: barriers that several threads pass together.
 
@@ -21,7 +21,7 @@ use super::{Launch, Objection, Result};
 /// Bytes of the grid's barrier.
 const WORKSPACE: u32 = 8;
 
-/// What must be told next, before anything else.
+/// What must be received next, before anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owed {
     Barrier(u64, u32),
@@ -202,7 +202,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What a thread has come to, if that is what is told of it.
+    /// What a thread has come to, if that is what is received of it.
     fn agreed(&self, event: &TraceEvent, number: usize, who: Who) -> Result<Want> {
         let Some((_, want)) = self.lanes.get(&who) else {
             return self.differs(format!("there is no {who:?}"));
@@ -286,7 +286,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Where the engine is told of an access: at the place itself, but for the grid's barrier, which
+    /// Where the engine receives an access: at the place itself, but for the grid's barrier, which
     /// counts in two words by turns (`runtime::grid`).
     fn counted(&self, who: Who, access: &Access, at: Place) -> Place {
         let arrivals = self.arrivals.get(&who.cta).copied().unwrap_or(0);

@@ -236,9 +236,9 @@ mod tests {
         assert_eq!(steps.len(), 7);
         let sum: u32 = steps.iter().sum();
         assert!(sum < 480, "{sum} s");
-        let told = steps.iter().map(u32::to_string).collect::<Vec<_>>();
-        let told = format!("Steps end within {} s = {sum} s;", told.join(" + "));
-        assert!(SCRIPT.contains(&told), "{told}");
+        let stated = steps.iter().map(u32::to_string).collect::<Vec<_>>();
+        let stated = format!("Steps end within {} s = {sum} s;", stated.join(" + "));
+        assert!(SCRIPT.contains(&stated), "{stated}");
     }
 
     #[test]
@@ -288,12 +288,12 @@ mod tests {
             line.unwrap().to_owned()
         };
         let cuda = kit.place("cuda");
-        let told = |nvcc: PathBuf| {
+        let expected = |nvcc: PathBuf| {
             let (nvcc, cuda) = (nvcc.display(), cuda.display());
             format!("build by {nvcc} with {cuda}/lib64:{cuda}/lib")
         };
-        assert_eq!(built(), told(cuda.join("bin/nvcc")));
+        assert_eq!(built(), expected(cuda.join("bin/nvcc")));
         link("path/nvcc", &cuda.join("bin/nvcc"));
-        assert_eq!(built(), told(kit.place("path/nvcc")));
+        assert_eq!(built(), expected(kit.place("path/nvcc")));
     }
 }

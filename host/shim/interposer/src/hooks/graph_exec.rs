@@ -27,7 +27,7 @@ unsafe fn instantiate(
     go: impl FnOnce() -> CUresult,
 ) -> CUresult {
     let graph = graph.expose_provenance() as u64;
-    // Nobody tells when the device has launched it.
+    // Nobody reports when the device has launched it.
     let places = match flags & DEVICE_LAUNCH {
         0 => Places::Own,
         _ => Places::Idle,

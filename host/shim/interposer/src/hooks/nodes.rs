@@ -1,4 +1,4 @@
-//! The kernels of a graph, as the driver tells of them.
+//! The kernels of a graph, as the driver returns them.
 //!
 //! Graphs are captured, put together by hand, cloned and nested; what they are in the end is asked
 //! of the driver when an executable graph is made. The hidden parameter that a node holds then says
@@ -54,7 +54,7 @@ pub(super) fn params(real: &Api, node: u64) -> Option<CUDA_KERNEL_NODE_PARAMS> {
 /// The hidden parameter that a node has.
 pub(super) fn hidden(function: &Function, node: &CUDA_KERNEL_NODE_PARAMS) -> Option<u64> {
     let offset = function.hidden? as usize;
-    // SAFETY: the driver has told of its own copies, which have the hidden parameter too.
+    // SAFETY: the driver has returned its own copies, which have the hidden parameter too.
     unsafe {
         match node.kernel_params.is_null() {
             false => {
@@ -144,7 +144,7 @@ impl State {
         let asked = asked(&params, cluster(real, node));
         let given = given(real, node, &params);
         self.adopt(real, asked.function);
-        // SAFETY: the driver has told of its own copies.
+        // SAFETY: the driver has returned its own copies.
         let (context, function, kernel) = unsafe { self.kernel(real, &asked, given) }?;
         let mut parameter = hidden(&function, &params);
         if let Some(now) = parameter {
@@ -212,7 +212,7 @@ impl State {
     }
 
     /// Lets the kernels of a new executable graph that are [proved](Self::own_of) run the program's own code. The graph
-    /// itself keeps their checks: what the driver has told the program of its nodes stays where it is.
+    /// itself keeps their checks: what the driver has returned to the program about its nodes stays where it is.
     pub(super) fn make_own(&mut self, real: &'static Api, exec: u64, nodes: &mut [Node]) {
         for node in nodes.iter_mut().filter(|node| node.own) {
             node.own = match node.path[..] {
@@ -229,7 +229,7 @@ impl State {
         let own = self.own(real, named)?;
         let function = self.functions.get(&named)?;
         let given = (params.kernel_params, params.extra);
-        // SAFETY: the driver has told of its own copies.
+        // SAFETY: the driver has returned its own copies.
         let mut block = Block::new(unsafe { values(function, given) });
         let given = match params.kernel_params.is_null() {
             // The own code does not look at the hidden one behind its parameters.
@@ -265,7 +265,7 @@ fn set(
     mut params: CUDA_KERNEL_NODE_PARAMS,
     hidden: u64,
 ) -> bool {
-    // SAFETY: the driver has told of the parameters, and copies them.
+    // SAFETY: the driver has returned the parameters, and copies them.
     unsafe {
         let with = Params::new(function, hidden, params.kernel_params, params.extra);
         let Ok(mut with) = with else {
@@ -297,7 +297,7 @@ fn all(real: &Api, graph: u64) -> Vec<u64> {
 
 fn kind(real: &Api, node: u64) -> Option<CUgraphNodeType> {
     let mut kind = 0;
-    // SAFETY: the driver has told of the node, and there is room for the result.
+    // SAFETY: the driver has returned the node, and there is room for the result.
     let found = unsafe { real.cuGraphNodeGetType(handle(node), &mut kind) };
     (found == CUresult::SUCCESS).then_some(kind)
 }

@@ -3,7 +3,7 @@
 //!
 //! A value is tainted where it may be another one with other input, or under another schedule. What is computed from
 //! it is tainted too; memory keeps it byte by byte. Where such a value decides where an access goes or what is
-//! executed, the observer is told ([`Observer::depends`]): what it decides is followed no further, so a branch taints
+//! executed, the observer is notified ([`Observer::depends`]): what it decides is followed no further, so a branch taints
 //! nothing. What is not followed exactly is tainted: textures, surfaces and matrices loaded from memory depend on
 //! input, and on the order of threads once anything that the launch has written does.
 
@@ -170,7 +170,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
     }
 
-    /// Tells that tainted values decide something, if they are.
+    /// Reports that tainted values decide something, if they are.
     fn decides(&mut self, cta: &CtaId, warp: &Warp, split: &Split, decides: Decides, taint: Taint) {
         let taint = taint.of(!warp.taint.retries);
         if taint.any() != 0 {
@@ -180,7 +180,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
     }
 
-    /// Tells the observer that the launch has ended.
+    /// Notifies the observer that the launch has ended.
     pub(super) fn end(&mut self) {
         if !self.follows_values() {
             return;

@@ -1,4 +1,4 @@
-//! The second opinion on what happens-before is told of a run.
+//! The second opinion on what happens-before receives of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::definition::{self, Verdict};
 use crate::machine::Checks;
 use crate::retrace::{self, Objection};
 
-/// A run, and what happens-before was told of it.
+/// A run, and what happens-before has received of it.
 pub struct Recorded {
-    /// What it was told.
+    /// What it has received.
     pub traced: Vec<TraceEvent>,
     module: Arc<Module>,
     kernel: Kernel,
@@ -114,7 +114,7 @@ impl Run {
         }
     }
 
-    /// What was told is what the text says.
+    /// What was received is what the text says.
     pub(super) fn second(
         &mut self,
         kernel: &Kernel,
@@ -168,7 +168,7 @@ impl Run {
     }
 
     /// Where the grid's barrier is: the only place besides the kernel's memory that it changes by atomics.
-    /// The first arrival is told at its first byte.
+    /// The first arrival is received at its first byte.
     fn workspace(&self) -> Option<u64> {
         let end = self.memory + self.contents.len() as u64;
         let accesses = self
@@ -187,7 +187,7 @@ impl Run {
     }
 }
 
-/// What was told is what the text says.
+/// What was received is what the text says.
 pub(super) fn confirm(recorded: &Recorded, tally: &mut Tally) -> Result<(), Disagreement> {
     match recorded.confirm(&recorded.traced) {
         Ok(()) => {

@@ -14,8 +14,8 @@ use super::{Owed, Walk};
 
 impl<'a> Walk<'a> {
     /// A thread does what it has come to.
-    pub(super) fn does(&mut self, who: Who, what: &What, told: &EventKind) -> Result<()> {
-        match (what, told) {
+    pub(super) fn does(&mut self, who: Who, what: &What, received: &EventKind) -> Result<()> {
+        match (what, received) {
             (What::Access { access, at }, _) => self.access(who, access, *at)?,
             (What::Arrive { id, waits, count }, _) => {
                 self.bring(who)?;
