@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, Issue, Kind, Order, Place, Race, Scope, Shape, Span,
+    Access, Arrival, Completion, Engine, Issue, Kind, Location, Order, Race, Scope, Shape, Span,
     Thread, Waited, Warp,
 };
 
@@ -67,15 +67,15 @@ fn thread(number: usize) -> Thread {
 
 const THREADS: usize = 4 * LANES as usize;
 
-fn barrier(number: u32) -> Place {
-    Place::Shared {
+fn barrier(number: u32) -> Location {
+    Location::Shared {
         cta: u64::from(number % 2),
         offset: 1024 + 8 * number,
     }
 }
 
-fn global(offset: u32) -> Place {
-    Place::Global(0x1000 + u64::from(offset))
+fn global(offset: u32) -> Location {
+    Location::Global(0x1000 + u64::from(offset))
 }
 
 /// What one event did to memory.
@@ -302,7 +302,7 @@ impl Judge {
 fn send(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
     let mut racing = BTreeSet::new();
     let mut found = |race: Race| {
-        let Place::Global(at) = race.place else {
+        let Location::Global(at) = race.location else {
             panic!("nobody accesses shared memory");
         };
         let word = (at - 0x1000) as u32;
@@ -334,7 +334,7 @@ fn send(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
                 Ends::Mbarrier { at, bulk } => (Completion::Mbarrier(barrier(at)), bulk),
             };
             let [from, to] = [from, to].map(|at| Span {
-                place: global(at),
+                location: global(at),
                 bytes: 16,
             });
             let proxies = |race: Race| {

@@ -1,11 +1,12 @@
 //! Of threads that count, only the one that has found the value comes behind the others.
 
 use shadow::hb::{
-    Access, Active, Atomics, Engine, FenceKind, FenceOrder, Kind, Order, Place, Scope, Shape, Warp,
+    Access, Active, Atomics, Engine, FenceKind, FenceOrder, Kind, Location, Order, Scope, Shape,
+    Warp,
 };
 
-const DATA: Place = Place::Global(128);
-const COUNT: Place = Place::Global(64);
+const DATA: Location = Location::Global(128);
+const COUNT: Location = Location::Global(64);
 
 fn access(kind: Kind, order: Order) -> Access {
     Access {
@@ -24,18 +25,18 @@ struct Run {
 
 impl Run {
     /// The only thread of a CTA accesses memory. Whether that races, and whether this run has ordered it.
-    fn access(&mut self, cta: u64, kind: Kind, order: Order, place: Place) -> Option<bool> {
+    fn access(&mut self, cta: u64, kind: Kind, order: Order, location: Location) -> Option<bool> {
         let warp = Warp { cta, warp: 0 };
         let access = access(kind, order);
         let mut races = Vec::new();
         self.engine
-            .access(warp, 1, &access, |_| place, |race| races.push(race));
+            .access(warp, 1, &access, |_| location, |race| races.push(race));
         let mut race = races.pop();
         let ordered = race
             .as_mut()
             .map(|race| self.order.orders(&mut self.engine, race));
         self.order
-            .access(Active { warp, lanes: 1 }, &access, |_| place);
+            .access(Active { warp, lanes: 1 }, &access, |_| location);
         ordered
     }
 

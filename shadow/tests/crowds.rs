@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use shadow::hb::{
-    Access, Engine, Enough, FenceKind, Kind, Order, Place, Race, Scope, Shape, Thread, Warp,
+    Access, Engine, Enough, FenceKind, Kind, Location, Order, Race, Scope, Shape, Thread, Warp,
 };
 
 const LOAD: Access = word(Kind::Load, Order::Weak);
@@ -22,8 +22,8 @@ const fn word(kind: Kind, order: Order) -> Access {
     }
 }
 
-const DATA: Place = Place::Global(0x1000);
-const FLAG: Place = Place::Global(0x2000);
+const DATA: Location = Location::Global(0x1000);
+const FLAG: Location = Location::Global(0x2000);
 
 fn warp(cta: u64) -> Warp {
     Warp { cta, warp: 0 }
@@ -35,7 +35,7 @@ fn engine(ctas: u32) -> Engine {
 
 /// The first lane of a warp accesses a place; the races, to somebody who has had enough of each site at
 /// once.
-fn access(engine: &mut Engine, cta: u64, of: Access, site: u32, at: Place) -> Vec<Race> {
+fn access(engine: &mut Engine, cta: u64, of: Access, site: u32, at: Location) -> Vec<Race> {
     let access = Access { site, ..of };
     let mut races = Vec::new();
     engine.access_until(

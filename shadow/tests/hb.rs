@@ -12,7 +12,7 @@ use plain::{Judge, Party, index, members, mutual, thread};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
-    Access, Arrival, Engine, Enough, FenceKind, Kind, LANES, Order, Place, Scope, Shape, Warp,
+    Access, Arrival, Engine, Enough, FenceKind, Kind, LANES, Location, Order, Scope, Shape, Warp,
 };
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
@@ -73,9 +73,9 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                         *warp,
                         mask,
                         access,
-                        |lane| Place::Global(address(lane)),
+                        |lane| Location::Global(address(lane)),
                         |race| {
-                            if let Place::Global(at) = race.place {
+                            if let Location::Global(at) = race.location {
                                 found.push((index(race.later.thread), at / 4));
                             }
                             enough
@@ -145,8 +145,8 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             Event::Named(cta, waiting, passing) => {
                 let (mut from, mut to) = (Vec::new(), Vec::new());
                 for warp in 0..2 {
-                    let place = Warp { cta: *cta, warp };
-                    let (live, mask) = alive(&judge, place, u32::MAX);
+                    let warp_of_cta = Warp { cta: *cta, warp };
+                    let (live, mask) = alive(&judge, warp_of_cta, u32::MAX);
                     let waits = waiting >> warp & 1 == 1;
                     if mask == 0 || !(waits || passing >> warp & 1 == 1) {
                         continue;
@@ -156,7 +156,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                         waits,
                         counted: true,
                     };
-                    engine.arrive(place, mask, arrival);
+                    engine.arrive(warp_of_cta, mask, arrival);
                     from.extend(&live);
                     if waits {
                         to.extend(&live);
@@ -198,8 +198,8 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             Event::Mbarrier(warp, lanes, order, completes) => {
                 for me in alive(&judge, *warp, *lanes).0 {
                     sent(&mut late, &[me], now);
-                    let place = Place::Global(64);
-                    engine.mbarrier_arrive(thread(me), place, *order, *completes);
+                    let location = Location::Global(64);
+                    engine.mbarrier_arrive(thread(me), location, *order, *completes);
                     let heads = judge.arrive(me, *order);
                     judge.arrivals[0].extend(heads);
                     if *completes {
@@ -211,7 +211,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             Event::MbarrierWait(warp, lanes, order) => {
                 for me in alive(&judge, *warp, *lanes).0 {
                     sent(&mut late, &[me], now);
-                    engine.mbarrier_wait(thread(me), Place::Global(64), *order);
+                    engine.mbarrier_wait(thread(me), Location::Global(64), *order);
                     let mut heads = judge.arrivals[1].clone();
                     match order {
                         Order::Relaxed(scope) => {
@@ -264,14 +264,14 @@ fn lanes() -> impl Strategy<Value = u32> {
 fn access() -> impl Strategy<Value = (Access, (u64, u64))> {
     let order = (0..9u32, 0..4usize);
     // Three words, in pieces of two, four and eight bytes.
-    let place = prop_oneof![
+    let cta_and_warp = prop_oneof![
         6 => (0..3u64).prop_map(|word| (4 * word, 4u32)),
         1 => (0..2u64).prop_map(|half| (2 * half, 2u32)),
         1 => Just((0, 8u32)),
     ];
     // All lanes at the same place, side by side, or with room between them.
     let apart = prop_oneof![4 => Just(0u64), 3 => Just(1), 1 => Just(2), 1 => Just(3)];
-    let shape = (place, apart, 1..3u32);
+    let shape = (cta_and_warp, apart, 1..3u32);
     (0..4u32, order, shape).prop_map(|(kind, (order, scope), shape)| {
         let ((address, bytes), apart, elements) = shape;
         let scope = SCOPES[scope];

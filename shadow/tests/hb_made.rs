@@ -1,8 +1,8 @@
 //! When the engine says that the earlier access of a race was made.
 
-use shadow::hb::{Access, Engine, FenceKind, Kind, Order, Place, Race, Scope, Shape, Warp};
+use shadow::hb::{Access, Engine, FenceKind, Kind, Location, Order, Race, Scope, Shape, Warp};
 
-const DATA: Place = Place::Global(0x1000);
+const DATA: Location = Location::Global(0x1000);
 const ONE: Warp = Warp { cta: 0, warp: 0 };
 const OTHER: Warp = Warp { cta: 1, warp: 0 };
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use shadow::hb::{
-    Access, Arrival, Engine, FenceKind, Kind, Launched, Order, Place, Race, Scope, Shape, Side,
+    Access, Arrival, Engine, FenceKind, Kind, Launched, Location, Order, Race, Scope, Shape, Side,
     Warp,
 };
 
@@ -26,8 +26,8 @@ fn access(kind: Kind, order: Order, site: u32) -> Access {
     }
 }
 
-fn word(number: u64) -> Place {
-    Place::Global(4096 + 4 * number)
+fn word(number: u64) -> Location {
+    Location::Global(4096 + 4 * number)
 }
 
 /// The first CTA runs; the other one is there for the reference.
@@ -121,7 +121,7 @@ fn run(ops: &[Op], engine: &mut Engine, reference: &mut Engine) -> Vec<Launched>
                 }
             }
             Op::Launch(thread) => {
-                let flag = Place::Global(FLAGS + 4 * launches.len() as u64);
+                let flag = Location::Global(FLAGS + 4 * launches.len() as u64);
                 let child = launches.len() as u32;
                 launches.push(engine.launches(warp(thread).lane(thread % 32)));
                 let release = access(Kind::Store, Order::Release(Scope::Gpu), 1000);
@@ -166,7 +166,7 @@ proptest! {
                         add(&mut expected, race);
                     });
                     let mut found = BTreeSet::new();
-                    let Place::Global(start) = word(number) else { unreachable!() };
+                    let Location::Global(start) = word(number) else { unreachable!() };
                     engine.beside(launched, start..start + 4, &access, |race| add(&mut found, race));
                     prop_assert_eq!(found, expected, "launch {} of {:?}", child, ops);
                 }
@@ -201,7 +201,7 @@ fn bytes_beside_each_other_do_not_meet() {
         bytes: 1,
         ..access(Kind::Store, Order::Weak, 1)
     };
-    engine.access(warp(0), 1, &byte, |_| Place::Global(4097), |_| ());
+    engine.access(warp(0), 1, &byte, |_| Location::Global(4097), |_| ());
     let load = access(Kind::Load, Order::Weak, 2);
     let mut found = Vec::new();
     for (range, meets) in [(4000..4097, 0), (4098..9000, 0), (4000..9000, 1)] {

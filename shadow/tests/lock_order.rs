@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use random::Random;
 use shadow::hb::{
-    Access, Active, Engine, Kind, LockOrder, Order, Place, Scope, Shape, Swap, Update, Warp,
+    Access, Active, Engine, Kind, Location, LockOrder, Order, Scope, Shape, Swap, Update, Warp,
 };
 
 const RELEASE: Order = Order::Release(Scope::Gpu);
@@ -138,7 +138,7 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
             cta: me as u64,
             warp: 0,
         };
-        let at = |_| Place::Global(at);
+        let at = |_| Location::Global(at);
         let (races, predicted) = (&mut out.races, &mut out.predicted);
         let pair = |race: &shadow::hb::Race| {
             let (a, b) = (race.earlier.site, race.later.site);

@@ -1,13 +1,13 @@
 //! Unordered strong conflicts do not depend on who came first.
 
 use shadow::hb::{
-    Access, Active, Engine, FenceKind, Kind, LockOrder, Look, Order, Place, Scope, Shape, Strong,
-    Swap, SwapValue, Use, Warp,
+    Access, Active, Engine, FenceKind, Kind, Location, LockOrder, Look, Order, Scope, Shape,
+    Strong, Swap, SwapValue, Use, Warp,
 };
 
-const LOCK: Place = Place::Global(64);
-const DATA: Place = Place::Global(128);
-const FLAG: Place = Place::Global(192);
+const LOCK: Location = Location::Global(64);
+const DATA: Location = Location::Global(128);
+const FLAG: Location = Location::Global(192);
 
 struct Run {
     engine: Engine,
@@ -26,7 +26,7 @@ impl Run {
     }
 
     /// A volatile access of the only thread of a CTA; its site is its CTA's number.
-    fn access(&mut self, cta: u64, kind: Kind, place: Place, waits: bool) {
+    fn access(&mut self, cta: u64, kind: Kind, location: Location, waits: bool) {
         let warp = Warp { cta, warp: 0 };
         let access = access(cta, kind);
         let of = Use {
@@ -41,12 +41,17 @@ impl Run {
             Active { warp, lanes: 1 },
             &access,
             of,
-            |_| place,
+            |_| location,
         );
-        self.engine.access(warp, 1, &access, |_| place, |_| ());
+        self.engine.access(warp, 1, &access, |_| location, |_| ());
         let main = &mut self.engine;
-        self.lock_order
-            .access(main, Active { warp, lanes: 1 }, &access, |_| place, |_| ());
+        self.lock_order.access(
+            main,
+            Active { warp, lanes: 1 },
+            &access,
+            |_| location,
+            |_| (),
+        );
     }
 
     /// A strong access to the data by the only thread of a CTA.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::access::{Access, BarrierAt, Barriers, FrameAt, HeldLock, PtxPlace, Value};
+pub use self::access::{Access, BarrierAt, Barriers, FrameAt, HeldLock, PtxLine, Value};
 pub use self::kind::{Certainty, Kind, Misused, Op, Role, Space};
 pub use self::related::{Pair, Related};
 pub use crate::choice::Unchosen;

@@ -25,10 +25,10 @@ use crate::host_calls::HostCalls;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::{Options, Prove};
-use crate::place;
 use crate::proofs::Raced;
 use crate::repair::Pair;
 use crate::shadow_memory::{Conflict, Drained, ShadowMemory};
+use crate::source_position;
 use crate::streams::Streams;
 use crate::variables::{self, SharedVariable};
 
@@ -263,7 +263,7 @@ impl Checker {
     pub fn original_line(&self, key: ModuleKey, line: u32) -> u32 {
         match self.modules.get(&key.0) {
             Some(module) if module.code.is_rewritten() => {
-                place::original_line(module.code.text(), line)
+                source_position::original_line(module.code.text(), line)
             }
             _ => line,
         }
@@ -274,11 +274,11 @@ impl Checker {
         let Some(module) = self.modules.get(&key.0) else {
             return Vec::new();
         };
-        place::frames(module.code.module(), original_line)
+        source_position::frames(module.code.module(), original_line)
     }
 
     /// Adds the source of steps of a module's code.
-    pub fn place_steps<'a>(&self, key: ModuleKey, steps: impl IntoIterator<Item = &'a mut Step>) {
+    pub fn locate_steps<'a>(&self, key: ModuleKey, steps: impl IntoIterator<Item = &'a mut Step>) {
         let Some(module) = self.modules.get(&key.0) else {
             return;
         };
@@ -286,7 +286,7 @@ impl Checker {
         for step in steps {
             let line = step.ptx_line;
             let source = known.entry(line).or_insert_with(|| {
-                let found = place::function_and_frames(module.code.module(), line);
+                let found = source_position::function_and_frames(module.code.module(), line);
                 found.map(|(function, frames)| Step::source(&frames, &function))
             });
             if let Some(source) = source {
@@ -341,8 +341,8 @@ impl Checker {
         device: &dyn Device,
         pending: &PendingLaunch,
     ) -> (Vec<Record>, log::Counters) {
-        let place = pending.place.unwrap_or(usize::MAX);
-        let drained = self.shadow(device).drain(device, place);
+        let slot = pending.record_slot.unwrap_or(usize::MAX);
+        let drained = self.shadow(device).drain(device, slot);
         let drained = drained.unwrap_or_default();
         let counters = drained.counted(log::Counters::default());
         let records = drained.records.into_iter().map(|of| of.first);
@@ -382,14 +382,14 @@ impl Checker {
         launch.unread = outcome.running && pending.journaled;
         launch.ended = outcome.ended;
         let mut drained = Drained::default();
-        if let Some(place) = pending.place {
+        if let Some(slot) = pending.record_slot {
             let shadow = self.shadow(device);
             let found = match outcome.refused {
                 true => Ok(Drained::default()),
-                false if outcome.running => shadow.look(device, place),
-                false => shadow.drain(device, place),
+                false if outcome.running => shadow.look(device, slot),
+                false => shadow.drain(device, slot),
             };
-            shadow.release(place);
+            shadow.release(slot);
             match found {
                 Ok(found) => drained = found,
                 Err(error) => self.missed(format!("cannot read the race records: {error}")),
@@ -640,7 +640,7 @@ impl Checker {
             count,
             span,
         } = conflict;
-        let in_shared = |place| pending.in_shared(0, place);
+        let in_shared = |address| pending.in_shared(0, address);
         let span = match (is_shared(record), span.map(in_shared)) {
             (false, _) => *span,
             (true, [(low, first), (high, last)]) if low == high => [first, last],

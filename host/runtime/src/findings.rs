@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use shadow::hb::{Engine, Kind, Launched, Order, Place, Race, Stats, Thread};
+use shadow::hb::{Engine, Kind, Launched, Location, Order, Race, Stats, Thread};
 
 use crate::happens_before::Unordered;
 use crate::instructions::Instructions;
@@ -59,7 +59,7 @@ impl Doubts {
     }
 
     /// An asynchronous copy writes there, or reduces.
-    pub(crate) fn copies(&mut self, site: u32, target: Place, reduces: bool) {
+    pub(crate) fn copies(&mut self, site: u32, target: Location, reduces: bool) {
         self.copies.insert(site, is_shared(target));
         if reduces {
             self.reductions.insert(site);
@@ -67,14 +67,14 @@ impl Doubts {
     }
 
     /// A strong read.
-    pub(crate) fn reads_strongly(&mut self, at: Place) {
+    pub(crate) fn reads_strongly(&mut self, at: Location) {
         self.strong_reads[usize::from(is_shared(at))] = true;
     }
 
     /// A race with the target of an asynchronous reduction, where threads make strong reads, which do not race with it. A
     /// journal does not record whether they have observed the reduction, which would order it.
     fn may_be_observed(&mut self, race: &Race) {
-        let shared = is_shared(race.place);
+        let shared = is_shared(race.location);
         let reduces =
             |site| self.reductions.contains(&site) && self.copies.get(&site) == Some(&shared);
         if self.strong_reads[usize::from(shared)] && Self::sites(race).into_iter().any(reduces) {
@@ -87,7 +87,7 @@ impl Doubts {
     /// way, so who has made a strong access meanwhile may have observed them or not.
     fn overtakes(&mut self, instructions: &Instructions, race: &Race) {
         let [a, b] = Self::sites(race);
-        let written = Some(&is_shared(race.place));
+        let written = Some(&is_shared(race.location));
         for (copy, other) in [(a, b), (b, a)] {
             if self.copies.get(&copy) == written && is_strong(instructions, other) {
                 self.overtaken.insert(copy);

@@ -21,7 +21,7 @@ pub struct FootprintObserver {
 impl FootprintObserver {
     /// For a launch at a place among the work of all streams, if work of others may run beside it.
     pub(crate) fn new(instructions: &Arc<Instructions>, at: &At) -> Option<Self> {
-        let footprints = FootprintRecorder::at_place(at, instructions)?;
+        let footprints = FootprintRecorder::at_position(at, instructions)?;
         Some(Self {
             instructions: Arc::clone(instructions),
             footprints,

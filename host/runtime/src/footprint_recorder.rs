@@ -91,8 +91,8 @@ pub(crate) struct FootprintRecorder {
 }
 
 impl FootprintRecorder {
-    /// Follows a launch at its place among the work of all streams, if others may run beside it.
-    pub(crate) fn at_place(at: &At, instructions: &Instructions) -> Option<Self> {
+    /// Follows a launch at its position among the work of all streams, if others may run beside it.
+    pub(crate) fn at_position(at: &At, instructions: &Instructions) -> Option<Self> {
         let wanted = at.may_overlap || at.is_nested() || instructions.lets_others_begin;
         wanted.then(|| Self {
             early: at.is_early(),

@@ -17,7 +17,7 @@ use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
     Access, Active, Arrival, Atomics, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES,
-    Launched, LockOrder, Operation, Order, Place, Rule, Shape, Span, Strong, Thread, Warp,
+    Launched, Location, LockOrder, Operation, Order, Rule, Shape, Span, Strong, Thread, Warp,
 };
 
 use self::barriers::Barriers;
@@ -111,9 +111,9 @@ impl HappensBefore {
         }
     }
 
-    /// Keeps what the launch does at its place among the work of all streams, if others may care.
-    pub fn at_place(mut self, at: &At) -> Self {
-        self.footprints = FootprintRecorder::at_place(at, &self.instructions);
+    /// Keeps what the launch does at its position among the work of all streams, if others may care.
+    pub fn at_position(mut self, at: &At) -> Self {
+        self.footprints = FootprintRecorder::at_position(at, &self.instructions);
         self
     }
 
@@ -244,8 +244,8 @@ impl HappensBefore {
             return;
         };
         let cta = race.later.thread.cta;
-        let read = |place| {
-            let (space, address) = sides::address(&shape, cta, place)?;
+        let read = |location| {
+            let (space, address) = sides::address(&shape, cta, location)?;
             read(space, address)
         };
         let sides = Sides {
@@ -258,9 +258,9 @@ impl HappensBefore {
             self.pairs.settle(open, &sides);
         }
         let mixed = self.open.iter().filter(|open| sides.is_mixed(&open.race));
-        let mixed: Vec<Place> = mixed.map(|open| open.race.place).collect();
-        for (place, now) in mixed.iter().filter_map(|&at| Some((at, read(at)?))) {
-            self.values.mixed(place, now);
+        let mixed: Vec<Location> = mixed.map(|open| open.race.location).collect();
+        for (location, now) in mixed.iter().filter_map(|&at| Some((at, read(at)?))) {
+            self.values.mixed(location, now);
         }
         self.open.clear();
         self.pairs
@@ -271,14 +271,14 @@ impl HappensBefore {
         self.instructions.at(who.offset)
     }
 
-    fn shared(&self, who: Executing, address: u64) -> Place {
+    fn shared(&self, who: Executing, address: u64) -> Location {
         in_shared(&self.shape, who.cta, address)
     }
 
-    fn place(&self, who: Executing, at: Bytes) -> Option<Place> {
+    fn location(&self, who: Executing, at: Bytes) -> Option<Location> {
         match at.space {
             Space::Shared | Space::SharedCluster => Some(self.shared(who, at.address)),
-            Space::Global => Some(Place::Global(at.address)),
+            Space::Global => Some(Location::Global(at.address)),
             _ => None,
         }
     }
@@ -344,7 +344,7 @@ impl Observer for HappensBefore {
         }
         let shape = self.shape;
         let step = meaning.grid.map_or(0, |part| self.grid.step(who.cta, part));
-        let place = |lane: u32| {
+        let location = |lane: u32| {
             at(
                 &shape,
                 who.cta,
@@ -352,7 +352,7 @@ impl Observer for HappensBefore {
                 addresses[lane as usize].wrapping_sub(step),
             )
         };
-        self.exists(who, written.order.scope().is_none(), place);
+        self.exists(who, written.order.scope().is_none(), location);
         let reads = matches!(written.kind, Kind::Load | Kind::Rmw);
         if let (Some(lifetimes), true, Some(_)) =
             (&mut self.lifetimes, reads, written.order.scope())
@@ -360,7 +360,7 @@ impl Observer for HappensBefore {
             lifetimes.hear(&mut self.engine, warp(who), who.lanes);
         }
         if !self.knows_swaps && reads && written.order.scope().is_some() {
-            let first = each(who.lanes).next().map(place);
+            let first = each(who.lanes).next().map(location);
             first
                 .into_iter()
                 .for_each(|at| self.doubts.reads_strongly(at));
@@ -371,32 +371,32 @@ impl Observer for HappensBefore {
         }
         self.hear(who, || EventKind::Access {
             access: written,
-            places: each(who.lanes).map(place).collect(),
+            locations: each(who.lanes).map(location).collect(),
         });
         if let Some(barriers) = &mut self.barriers {
-            barriers.access(active(who), &written, place);
+            barriers.access(active(who), &written, location);
         }
         let of = self.use_of(&meaning);
         // What becomes of them is received when their values are.
         let values_later = meaning.swaps || self.follows_updates(&meaning);
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
         if let Some(strong) = &mut self.strong {
-            strong.access(engine, lock_order, active(who), &written, of, place);
+            strong.access(engine, lock_order, active(who), &written, of, location);
         }
         if meaning.swaps {
-            lock_order.before(engine, who.lanes, place);
+            lock_order.before(engine, who.lanes, location);
         }
         let doubts = match self.knows_swaps {
             true => Vec::new(),
             false => {
                 let fences = &mut self.order;
                 let orders = Orders { engine, fences };
-                self.polls.met(orders, active(who), &written, place)
+                self.polls.met(orders, active(who), &written, location)
             }
         };
         let (open, instructions) = (&mut self.open, &self.instructions);
         let mut races = Vec::new();
-        engine.access_until(warp(who), who.lanes, &access, place, |race| {
+        engine.access_until(warp(who), who.lanes, &access, location, |race| {
             races.push(race);
             match self.order.may_order(&race) {
                 true => Enough::Never,
@@ -427,15 +427,15 @@ impl Observer for HappensBefore {
         let looks = !self.knows_swaps && (self.idle || written.kind == Kind::Load);
         if looks {
             let polls = &mut self.polls;
-            polls.look(engine, active(who), &written, self.idle, place);
+            polls.look(engine, active(who), &written, self.idle, location);
         }
-        self.order.access(active(who), &access, place);
+        self.order.access(active(who), &access, location);
         pairs.explain(engine, lock_order, instructions);
         if meaning.waits && meaning.grid.is_none() {
             pairs.waited(engine, warp(who), who.lanes);
         }
         if !values_later {
-            lock_order.access(engine, active(who), &access, place, |predicted| {
+            lock_order.access(engine, active(who), &access, location, |predicted| {
                 pairs.keep_predicted(Class::LockOrder, predicted, None, None);
             });
         }
@@ -474,8 +474,8 @@ impl Observer for HappensBefore {
             address,
             count: 4,
         };
-        if let Some(place) = self.place(who, word).filter(|_| self.from_program) {
-            self.values.change(place, lane, before);
+        if let Some(location) = self.location(who, word).filter(|_| self.from_program) {
+            self.values.change(location, lane, before);
         }
     }
 
@@ -560,18 +560,19 @@ impl Observer for HappensBefore {
             Some(address) => Completion::Mbarrier(self.shared(who, address)),
             None => Completion::Group,
         };
-        let (Some(source), Some(target)) = (self.place(who, from), self.place(who, to)) else {
+        let (Some(source), Some(target)) = (self.location(who, from), self.location(who, to))
+        else {
             return;
         };
         self.stamp();
         // Whoever waits for the copy waits in that block.
         let me = warp(who).lane(who.lanes.trailing_zeros());
-        for place in [source, target] {
+        for location in [source, target] {
             let lanes = 1 << me.lane;
-            self.exists(Executing { lanes, ..who }, false, |_| place);
+            self.exists(Executing { lanes, ..who }, false, |_| location);
         }
-        let [from, to] = [(source, from), (target, to)].map(|(place, of)| Span {
-            place,
+        let [from, to] = [(source, from), (target, to)].map(|(location, of)| Span {
+            location,
             bytes: of.count,
         });
         self.hear(who, || EventKind::Copy {
@@ -593,7 +594,7 @@ impl Observer for HappensBefore {
         if !self.knows_swaps {
             self.doubts
                 .copies(meaning.site, target, issue.reduces.is_some());
-            for (kind, Span { place, bytes }) in [(Kind::Load, from), (Kind::Store, to)] {
+            for (kind, Span { location, bytes }) in [(Kind::Load, from), (Kind::Store, to)] {
                 let access = Access {
                     kind,
                     order: Order::Weak,
@@ -607,7 +608,7 @@ impl Observer for HappensBefore {
                 };
                 let fences = &mut self.order;
                 let orders = Orders { engine, fences };
-                doubts.extend(self.polls.met(orders, active, &access, |_| place));
+                doubts.extend(self.polls.met(orders, active, &access, |_| location));
             }
         }
         let mut races = Vec::new();

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use shadow::hb::{Cause, Held, LockOrder, Place};
+use shadow::hb::{Cause, Held, Location, LockOrder};
 
 use crate::allocations::Allocations;
 use crate::instructions::Instructions;
@@ -88,11 +88,11 @@ pub(crate) fn sites(held: &Held) -> impl Iterator<Item = u32> {
 pub(crate) fn held(held: &Held, named: &HashMap<u32, u32>, allocations: &Allocations) -> log::Lock {
     let site = |number: u32| named.get(&number).copied().unwrap_or(0);
     let (space, address, allocation) = match held.lock {
-        Place::Global(address) => {
+        Location::Global(address) => {
             let allocation = allocations.find(address).cloned();
             (log::Space::Global, address, allocation)
         }
-        Place::Shared { offset, .. } => (log::Space::Shared, u64::from(offset), None),
+        Location::Shared { offset, .. } => (log::Space::Shared, u64::from(offset), None),
     };
     log::Lock {
         space,

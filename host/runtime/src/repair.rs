@@ -10,7 +10,7 @@
 mod counter;
 mod divergence;
 mod flow;
-mod places;
+mod points;
 mod stored;
 mod update;
 
@@ -21,7 +21,7 @@ use ptx::ast::{Function, Module};
 use ptx::dataflow::Dataflow;
 
 use self::flow::{Flow, Order};
-use self::places::Chosen;
+use self::points::Chosen;
 use self::update::Updates;
 use crate::log::{self, Around, Cause, Level, Repair, Space, Update};
 

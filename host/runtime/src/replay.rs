@@ -257,8 +257,8 @@ impl<'a> Replay<'a> {
                 let at = barrier.map(|at| self.address(who.cta, Space::Shared, at));
                 self.engine.copy(who, from.unwrap_or(nothing), part, at);
                 if let (Some(recorded), Some(address)) = (barrier, at) {
-                    let place = (self.in_shared)(who.cta, recorded);
-                    if self.mbarriers.complete(place, i64::from(part.count)) {
+                    let located = (self.in_shared)(who.cta, recorded);
+                    if self.mbarriers.complete(located, i64::from(part.count)) {
                         self.engine.mbarrier_complete(who, address);
                     }
                 }

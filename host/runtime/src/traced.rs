@@ -5,7 +5,7 @@
 //! opinion can be compared with it, one by one.
 
 use events::Executing;
-use shadow::hb::{Access, Completion, FenceKind, Order, Place, Scope, Span, Waited};
+use shadow::hb::{Access, Completion, FenceKind, Location, Order, Scope, Span, Waited};
 
 /// Something that lanes of a warp have done, in the order of the launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum EventKind {
         /// What it does.
         access: Access,
         /// Where, by lane, lowest first.
-        places: Vec<Place>,
+        locations: Vec<Location>,
     },
     /// A fence.
     Fence {
@@ -94,7 +94,7 @@ pub enum EventKind {
     /// An operation of one lane on an mbarrier.
     Mbarrier {
         /// Where that lies.
-        at: Place,
+        at: Location,
         /// Its access of the object, if it is one.
         access: Option<Access>,
         /// How it orders others; none for what is neither an arrival nor a wait.
@@ -105,7 +105,7 @@ pub enum EventKind {
     /// Bytes have ended a phase of an mbarrier.
     MbarrierComplete {
         /// Where that lies.
-        at: Place,
+        at: Location,
     },
     /// The end of threads.
     Exit,

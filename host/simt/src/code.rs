@@ -164,7 +164,7 @@ impl Width {
 
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AddressSpace {
     /// Global, const, or any address that can only be that.
     Global,
     Shared,
@@ -179,7 +179,7 @@ pub(crate) enum Place {
 /// `[base + offset]`
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Address {
-    pub(crate) place: Place,
+    pub(crate) address_space: AddressSpace,
     /// Row of the base.
     pub(crate) base: u32,
     pub(crate) offset: i64,
@@ -332,7 +332,7 @@ pub(crate) struct AsyncStore {
 #[derive(Clone, Debug)]
 pub(crate) struct Surface {
     /// Where; x counts bytes.
-    pub(crate) place: ImagePlace,
+    pub(crate) texel: TexelAddress,
     /// Bytes of an element.
     pub(crate) bytes: u32,
     /// Rows of the elements.
@@ -345,7 +345,7 @@ pub(crate) struct Surface {
 
 /// Where a texture or a surface is accessed.
 #[derive(Clone, Debug)]
-pub(crate) struct ImagePlace {
+pub(crate) struct TexelAddress {
     /// Row of the object's handle.
     pub(crate) handle: u32,
     /// Rows of the coordinates in x, y and z, as far as the geometry has them.
@@ -354,7 +354,7 @@ pub(crate) struct ImagePlace {
     pub(crate) layer: Option<u32>,
 }
 
-impl ImagePlace {
+impl TexelAddress {
     /// The rows that are read.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut u32> {
         let first = std::iter::once(&mut self.handle);
@@ -377,7 +377,7 @@ pub(crate) enum Beyond {
 #[derive(Clone, Debug)]
 pub(crate) struct Texture {
     /// Where.
-    pub(crate) place: ImagePlace,
+    pub(crate) texel: TexelAddress,
     /// True when the coordinates are integers.
     pub(crate) texels: bool,
     /// True when they are a direction, and the layer is one of several cubemaps.

@@ -31,7 +31,7 @@ pub struct Grid<'a> {
     pub kernel: &'a str,
     /// How it is launched.
     pub launch: &'a Launch,
-    /// Its place among the work of all streams, where that is known.
+    /// Its position among the work of all streams, where that is known.
     pub at: Option<At>,
     /// The kernel that has launched it, if the host has not.
     pub by: Option<log::Launcher>,
@@ -151,7 +151,7 @@ impl Backend for CheckedSim {
             parameters: &launch.params,
         };
         let mut pending = checker.begin(device, invocation);
-        pending.set_place(grid.at.take());
+        pending.set_position(grid.at.take());
         pending.set_launcher(grid.by.clone());
         progress::begin(kernel, pending.number(), checker.races());
         if let Some(seed) = checker.options().seed {
@@ -179,7 +179,7 @@ impl Backend for CheckedSim {
         }
         let mut engine = checker.listener(key, &pending, extent);
         if let Some(at) = pending.at() {
-            engine = engine.map(|engine| engine.at_place(at));
+            engine = engine.map(|engine| engine.at_position(at));
         }
         if grid.audit.is_some() {
             let listens = engine.take().or_else(|| checker.engine(key, extent));
@@ -325,7 +325,7 @@ impl Backend for CheckedSim {
             .map(HappensBefore::finish)
             .or_else(|| footprints.map(FootprintObserver::finish));
         let launcher = (!launch.requests.is_empty()).then(|| {
-            let at = pending.at().cloned().unwrap_or_else(|| checker.place());
+            let at = pending.at().cloned().unwrap_or_else(|| checker.position());
             checker.ancestor(&pending, at, findings.as_mut())
         });
         if checker.options().verify.is_some() {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use ptx::ast::Space;
 use shadow::streams::{Kind, Order, Stream};
-use simt::{Child, Launch, LaunchError, ModuleId, Place, Request, Requests, Wanted};
+use simt::{Child, ExecutionPoint, Launch, LaunchError, ModuleId, Request, Requests, Wanted};
 
 use super::CheckedSim;
 use super::backend::Grid;
@@ -227,10 +227,10 @@ impl CheckedSim {
 /// A copy or a fill of memory that is not there.
 fn outside(request: &Request, address: u64, bytes: u64, write: bool) -> LaunchError {
     LaunchError::IllegalAddress {
-        at: Place {
+        at: ExecutionPoint {
             kernel: "a copy or a fill that a kernel has asked for".to_owned(),
             offset: request.offset,
-            ..Place::default()
+            ..ExecutionPoint::default()
         },
         address,
         bytes: u32::try_from(bytes).unwrap_or(u32::MAX),

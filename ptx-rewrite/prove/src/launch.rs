@@ -13,7 +13,7 @@ use crate::graph::{Advance, Node, NodeId, Op};
 use crate::interval::Interval;
 use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
 use crate::ssa::full_range;
-use crate::summary::{Place, Plan, Site};
+use crate::summary::{AddressSpace, Plan, Site};
 use crate::value::{ALTERNATIVES, Memory, Rows, both, simplified};
 use crate::{Argument, Footprint, KnownPair, Launch, Pairs, Proof, Reason};
 
@@ -196,7 +196,7 @@ impl Plan {
                 continue;
             }
             let Some((space, form, start, bytes)) = self.located(evaluation, site, of) else {
-                if of.memory != Memory::Private || site.place != Place::Generic {
+                if of.memory != Memory::Private || site.address_space != AddressSpace::Generic {
                     self.anywhere(posed, &mut pieces, index, site);
                 }
                 continue;
@@ -313,12 +313,12 @@ impl Plan {
     fn anywhere(&self, posed: &mut Posed, pieces: &mut Vec<Piece>, index: usize, site: &Site) {
         let text = "its address is not known: it is not computed from one pointer".to_owned();
         posed.refused[index].get_or_insert(text);
-        let spaces: &[Space] = match site.place {
-            Place::Global => &[Space::Global],
-            Place::Shared => &[Space::Shared],
-            Place::Generic => &[Space::Global, Space::Shared],
+        let spaces: &[Space] = match site.address_space {
+            AddressSpace::Global => &[Space::Global],
+            AddressSpace::Shared => &[Space::Shared],
+            AddressSpace::Generic => &[Space::Global, Space::Shared],
         };
-        if site.place != Place::Shared {
+        if site.address_space != AddressSpace::Shared {
             posed.footprint = None;
         }
         for &space in spaces {
@@ -340,21 +340,21 @@ impl Plan {
         site: &Site,
         of: &crate::value::Alternative,
     ) -> Option<(Space, Option<Form>, i128, i128)> {
-        match (site.place, of.memory) {
-            (Place::Global | Place::Generic, Memory::Global(start, bytes)) => Some((
+        match (site.address_space, of.memory) {
+            (AddressSpace::Global | AddressSpace::Generic, Memory::Global(start, bytes)) => Some((
                 Space::Global,
                 Some(of.form.clone()),
                 start.into(),
                 bytes.into(),
             )),
-            (Place::Shared | Place::Generic, Memory::Shared(index)) => {
+            (AddressSpace::Shared | AddressSpace::Generic, Memory::Shared(index)) => {
                 let base = evaluation.shared_base(index);
                 let Interval {
                     low: start,
                     high: bytes,
                 } = evaluation.shared_range(index);
                 let mut form = of.form.plus(-1, &base);
-                if site.place == Place::Generic {
+                if site.address_space == AddressSpace::Generic {
                     let window = Form::symbol(evaluation.window());
                     form = form.and_then(|form| form.plus(-1, &window));
                 }
@@ -590,7 +590,8 @@ impl Plan {
             return;
         }
         for (site, result) in self.sites.iter().zip(results) {
-            let writes = site.place != Place::Shared && site.effect(false) != Effect::Load;
+            let writes =
+                site.address_space != AddressSpace::Shared && site.effect(false) != Effect::Load;
             if result.is_ok() && (writes || broken((site, result))) {
                 let text = "a load through the read-only path may read what the launch writes";
                 *result = Err(Reason {

@@ -6,7 +6,7 @@ use ptx::ast::{Function, Instruction, Module, Space, Statement};
 use ptx::isa::{self, AtomicOp, MemoryKind, MemoryOp, SyncOp};
 use ptx::link::is_device_runtime;
 
-use crate::access::{Access, Checked, Place};
+use crate::access::{Access, AddressSpace, Checked};
 use crate::epoch::{self, Counted};
 use crate::grid::{self, Part};
 use crate::journal;
@@ -207,9 +207,11 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
         // What it completes with is counted with its check.
         let copies = matches!(checked, Checked::Copy(_));
         match checked {
-            Checked::Yes(Access { op, place, .. }) => {
+            Checked::Yes(Access {
+                op, address_space, ..
+            }) => {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
-                facts.generic += u32::from(place == Place::Generic);
+                facts.generic += u32::from(address_space == AddressSpace::Generic);
                 facts.strong |= op.is_strong();
                 let most = match op.is_strong() {
                     true => &mut facts.strong_bytes,
@@ -222,23 +224,23 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
                 facts.stores_strongly |= op.is_strong() && plain;
                 let swap = matches!(op.op, Some(AtomicOp::Cas | AtomicOp::Exch));
                 facts.swaps |= swap && op.kind == MemoryKind::Rmw;
-                if place.may_be_global() {
+                if address_space.may_be_global() {
                     facts.checkable += 1;
                     facts.special.add(&op);
                     facts.granule_log2 = facts.granule_log2.min(element);
                 }
-                facts.clusters |= place == Place::Cluster;
-                facts.checkable_shared += u32::from(!place.may_be_global());
-                if place.may_be_shared() {
+                facts.clusters |= address_space == AddressSpace::Cluster;
+                facts.checkable_shared += u32::from(!address_space.may_be_global());
+                if address_space.may_be_shared() {
                     facts.shared_granule_log2 = facts.shared_granule_log2.min(element);
                 }
             }
             Checked::Copy(copy) => {
-                for ((_, place), writes, _) in copy.sides() {
-                    facts.generic += u32::from(place == Place::Generic);
-                    facts.checkable += u32::from(place.may_be_global());
-                    facts.checkable_shared += u32::from(!place.may_be_global());
-                    facts.special.writes |= writes && place.may_be_global();
+                for ((_, address_space), writes, _) in copy.sides() {
+                    facts.generic += u32::from(address_space == AddressSpace::Generic);
+                    facts.checkable += u32::from(address_space.may_be_global());
+                    facts.checkable_shared += u32::from(!address_space.may_be_global());
+                    facts.special.writes |= writes && address_space.may_be_global();
                 }
                 facts.special.asynchronous = true;
                 facts.orders |= copy.mbarrier.is_some();
@@ -294,11 +296,11 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
 
 impl Facts {
     fn keeps_no_journal(&mut self, what: &str, line: u32) {
-        let place = || match line {
+        let locate = || match line {
             0 => what.to_owned(),
             line => format!("{what} at PTX line {line}"),
         };
-        self.beyond_journal.get_or_insert_with(place);
+        self.beyond_journal.get_or_insert_with(locate);
     }
 
     fn puzzle(&mut self, what: &str, line: u32, observable: bool) {

@@ -96,7 +96,7 @@ pub(crate) fn rewrite(
     let state = !function.entry || body.instructions().any(|(_, i)| callee(i));
     let shared = granules.shared.is_some()
         && body.instructions().any(|(at, _)| {
-            matches!(names.checked(at), Checked::Yes(access) if access.place.may_be_shared())
+            matches!(names.checked(at), Checked::Yes(access) if access.address_space.may_be_shared())
         });
     let pasted = body.instructions().map(|(at, _)| match names.checked(at) {
         Checked::Yes(access) => access::pasted(&access, granules),

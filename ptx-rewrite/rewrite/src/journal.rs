@@ -22,7 +22,7 @@ use shadow::layout::{
     JOURNAL_READ_ONLY, JOURNAL_STATE, JOURNAL_UPDATES, JOURNAL_WRITES, LaunchBlock,
 };
 
-use crate::access::{self, Access, Checked, Located, Place, unless};
+use crate::access::{self, Access, AddressSpace, Checked, Located, unless};
 use crate::analysis::{Granules, Plan};
 use crate::call::{LAUNCH, Value, call};
 use crate::calls::{self, STATE_PARAM};
@@ -176,8 +176,12 @@ fn record_access(
     edits: &mut Edits,
 ) {
     let Located { at, instruction } = located;
-    let Access { op, place, lines } = access;
-    let (op, place) = (op, *place);
+    let Access {
+        op,
+        address_space,
+        lines,
+    } = access;
+    let (op, address_space) = (op, *address_space);
     let turns = turn.is_some();
     let skip = match turns {
         true => format!("$crc_run_{at}"),
@@ -194,7 +198,7 @@ fn record_access(
         text.push_str(&free.unless(&skip));
     }
     let operand = instruction.operands.get(op.address);
-    access::address(&mut text, names, at, operand, place);
+    access::address(&mut text, names, at, operand, address_space);
     if let Some(lines) = lines {
         text.push_str(&matrix::line(instruction, lines, &skip));
     }
@@ -230,18 +234,18 @@ fn record_access(
         size_of::<LaunchBlock>()
     );
     let clusters = granules.clusters;
-    match place {
-        Place::Global => text.push_str(&in_global),
-        Place::Shared | Place::Cluster if clusters => {
-            text.push_str(&(cluster::place(place, &skip) + &in_shared));
+    match address_space {
+        AddressSpace::Global => text.push_str(&in_global),
+        AddressSpace::Shared | AddressSpace::Cluster if clusters => {
+            text.push_str(&(cluster::place(address_space, &skip) + &in_shared));
         }
-        Place::Shared | Place::Cluster => text.push_str(&in_shared),
-        Place::Generic if clusters => text.push_str(&format!(
+        AddressSpace::Shared | AddressSpace::Cluster => text.push_str(&in_shared),
+        AddressSpace::Generic if clusters => text.push_str(&format!(
             "{in_global}isspacep.global %crc_global, %crc_address;\n@%crc_global bra $crc_known_{at};\n\
              {}{in_shared}$crc_known_{at}:\n",
-            cluster::place(place, &skip)
+            cluster::place(address_space, &skip)
         )),
-        Place::Generic => text.push_str(&format!(
+        AddressSpace::Generic => text.push_str(&format!(
             "{in_global}isspacep.global %crc_global, %crc_address;\n@%crc_global bra $crc_known_{at};\n\
              isspacep.shared %crc_global, %crc_address;\n@!%crc_global bra {skip};\n\
              cvta.to.shared.u64 %crc_address, %crc_address;\n{in_shared}$crc_known_{at}:\n"

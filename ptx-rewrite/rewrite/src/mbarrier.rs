@@ -11,7 +11,7 @@ use shadow::layout::{
     PARITY_SHIFT,
 };
 
-use crate::access::{self, Located, Place, unless};
+use crate::access::{self, AddressSpace, Located, unless};
 use crate::analysis::Granules;
 use crate::call::call;
 use crate::copies;
@@ -38,11 +38,13 @@ pub(crate) fn record(
     };
     let operand = instruction.operands.get(address);
     let space = access::space_of(names, at, instruction.space(), operand);
-    let place = space.and_then(Place::of).unwrap_or(Place::Generic);
+    let address_space = space
+        .and_then(AddressSpace::of)
+        .unwrap_or(AddressSpace::Generic);
     let mut at_barrier = String::new();
-    access::address(&mut at_barrier, names, at, operand, place);
+    access::address(&mut at_barrier, names, at, operand, address_space);
     let skip = format!("$crc_barrier_{at}");
-    at_barrier.push_str(&copies::in_shared(place, granules, &skip));
+    at_barrier.push_str(&copies::in_shared(address_space, granules, &skip));
     match op {
         MbarrierOp::PendingCount => {}
         MbarrierOp::TestWait | MbarrierOp::TryWait => {

@@ -8,11 +8,11 @@ use super::history::{LINE, WORD};
 use super::lanes::View;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Epoch, Id, LANES, Party, Thread, Warp};
 use super::release::{Pending, Write};
 use super::row::{Row, Run};
+use super::thread::{Epoch, Id, LANES, Party, Thread, Warp};
 use super::word::{Hit, Reads};
-use super::{Access, Atomics, Engine, Enough, Kind, Order, Place, Race, Side, all, each};
+use super::{Access, Atomics, Engine, Enough, Kind, Location, Order, Race, Side, all, each};
 
 /// How lanes come to some bytes each.
 #[derive(Clone, Copy)]
@@ -27,17 +27,17 @@ pub(crate) struct Weak {
 }
 
 impl Engine {
-    /// The lanes `lanes` of a warp access memory, each at its own place; calls `found` for each
+    /// The lanes `lanes` of a warp access memory, each at its own location; calls `found` for each
     /// race with an earlier access, which may be one of an earlier lane.
     pub fn access(
         &mut self,
         warp: Warp,
         lanes: u32,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         found: impl FnMut(Race),
     ) {
-        self.access_until(warp, lanes, access, places, all(found));
+        self.access_until(warp, lanes, access, locations, all(found));
     }
 
     /// The same, for a listener who says what it has heard enough of.
@@ -46,13 +46,13 @@ impl Engine {
         warp: Warp,
         lanes: u32,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         mut found: impl FnMut(Race) -> Enough,
     ) {
         self.stats.accesses += u64::from(lanes.count_ones());
         self.enter(warp);
         let mut keys = [0; LANES as usize];
-        each(lanes).for_each(|lane| keys[lane as usize] = places(lane).key());
+        each(lanes).for_each(|lane| keys[lane as usize] = locations(lane).key());
         let key = |lane: u32| keys[lane as usize];
         let bytes = u64::from(access.bytes * access.elements);
         let weak = Weak {
@@ -120,7 +120,7 @@ impl Engine {
             return;
         };
         // Shared memory of another CTA of the cluster belongs to that CTA.
-        let history = memory.of(Place::of(run.first));
+        let history = memory.of(Location::of(run.first));
         for (mask, view) in clocks.groups() {
             let who = Who {
                 shape,
@@ -197,7 +197,7 @@ impl Engine {
             start: (key % 16) as u8,
             bytes: access.bytes.min(255) as u8,
         };
-        let history = memory.of(Place::of(key));
+        let history = memory.of(Location::of(key));
         let end = key + u64::from(access.bytes);
         let words = key / WORD..=(end - 1) / WORD;
         let reads = access.kind != Kind::Store && matches!(class.strength, Strength::Strong(_));
@@ -345,7 +345,7 @@ fn race(copies: &Copies, warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Rac
             thread: copies.issuer(earlier.warp.lane_of(earlier_lanes)),
             site: earlier.site,
         },
-        place: Place::of(word * WORD),
+        location: Location::of(word * WORD),
         rule,
         by: earlier.warp.warp(),
         time: earlier.time,
@@ -378,7 +378,7 @@ fn note(view: &mut View, seen: &Pending) {
     }
 }
 
-/// Whether two reads have observed one log at one place.
+/// Whether two reads have observed one log at one location.
 fn is_of(old: &Pending, seen: &Pending) -> bool {
     (old.mark.log, old.address) == (seen.mark.log, seen.address)
 }

@@ -5,8 +5,8 @@ use super::entry::{Class, Entry};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Id, Thread};
-use super::{Access, Engine, Kind, Place};
+use super::thread::{Id, Thread};
+use super::{Access, Engine, Kind, Location};
 
 impl Engine {
     /// A weak access that `me` made in the past: at `time`, one more than the last `now` at which
@@ -14,9 +14,9 @@ impl Engine {
     ///
     /// It is not checked itself: whoever passes it late knows that nobody else had accessed the
     /// bytes. Later accesses are checked against it.
-    pub fn earlier(&mut self, me: Thread, time: Time, access: &Access, place: Place) {
-        let key = place.key();
-        let history = self.memory.of(place);
+    pub fn earlier(&mut self, me: Thread, time: Time, access: &Access, location: Location) {
+        let key = location.key();
+        let history = self.memory.of(location);
         let end = key + u64::from(access.bytes * access.elements);
         for word in key / WORD..=(end - 1) / WORD {
             let first = key.saturating_sub(word * WORD).min(WORD) as u32;

@@ -14,8 +14,8 @@ use super::clock::Time;
 use super::copy::Part;
 use super::entry::{Class, Entry, Who};
 use super::observed::Seen;
-use super::place::{Epoch, Id, Thread};
 use super::row::Row;
+use super::thread::{Epoch, Id, Thread};
 use super::word::{Found, Hit, NAMED, Outcome, Reads, Word};
 use super::{Enough, Race, each};
 

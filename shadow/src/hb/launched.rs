@@ -13,8 +13,8 @@ use super::entry::{Class, Entry, Who};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Id, Thread, Warp};
-use super::{Access, Engine, Enough, Kind, Place, Race, Side};
+use super::thread::{Id, Thread, Warp};
+use super::{Access, Engine, Enough, Kind, Location, Race, Side};
 
 /// What comes before the work that a thread has launched.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +117,7 @@ impl Engine {
                     thread: self.copies.issuer(earlier),
                     site: hit.earlier.site,
                 },
-                place: Place::of(word * WORD),
+                location: Location::of(word * WORD),
                 rule: hit.rule,
                 by: hit.earlier.warp.warp(),
                 time: hit.earlier.time,

@@ -20,10 +20,10 @@ use hashbrown::HashMap;
 use super::clock::Sparse;
 use super::history::WORD;
 use super::locks::{Locks, Released, Step, Swap, Update, Writing};
-use super::place::{Active, Thread, Warp};
 use super::section::Held;
+use super::thread::{Active, Thread, Warp};
 use super::turns::{Touch, Turn};
-use super::{Access, Engine, FenceKind, Kind, Order, Place, Race, Rule, Side, each};
+use super::{Access, Engine, FenceKind, Kind, Location, Order, Race, Rule, Side, each};
 
 /// Two accesses, and what their threads held: the earlier one's first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Written {
     /// The thread's CTA.
     pub cta: u64,
     /// Where.
-    pub place: Place,
+    pub location: Location,
     /// How much.
     pub bytes: u32,
 }
@@ -106,7 +106,7 @@ impl LockOrder {
         main: &mut Engine,
         active: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         mut found: impl FnMut(Predicted),
     ) {
         if self.locks.is_empty() {
@@ -117,7 +117,7 @@ impl LockOrder {
         let mut released = Vec::new();
         let mut parts = 0;
         for lane in each(lanes) {
-            let at = places(lane);
+            let at = locations(lane);
             let by = writing(warp.lane(lane), at, access);
             self.touch(main, by.thread, at, access);
             if self.locks.is_word(at) && access.kind != Kind::Load {
@@ -128,7 +128,7 @@ impl LockOrder {
                 }
                 let written = Written {
                     cta: warp.cta,
-                    place: at,
+                    location: at,
                     bytes: access.bytes,
                 };
                 self.written.push((written, parts >> lane & 1 == 1));
@@ -141,7 +141,7 @@ impl LockOrder {
         };
         if self.engine.is_some() {
             let access = Access { kind, ..*access };
-            self.follow(main, active, &access, places, &mut found);
+            self.follow(main, active, &access, locations, &mut found);
         }
         for (thread, lock) in released {
             self.publish(main, thread, lock);
@@ -152,10 +152,10 @@ impl LockOrder {
 
     /// Lanes are about to swap, which `main` has not received. If that may take a lock that only readers have
     /// given back until now, the second engine is made before `main` learns of it.
-    pub fn before(&mut self, main: &Engine, lanes: u32, places: impl Fn(u32) -> Place) {
+    pub fn before(&mut self, main: &Engine, lanes: u32, locations: impl Fn(u32) -> Location) {
         if self.engine.is_none()
             && !self.locks.is_spoiled()
-            && each(lanes).any(|lane| self.locks.has_had_readers(places(lane)))
+            && each(lanes).any(|lane| self.locks.has_had_readers(locations(lane)))
         {
             self.engine = Some(main.clone());
         }
@@ -167,12 +167,12 @@ impl LockOrder {
         main: &mut Engine,
         active: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         swaps: impl Fn(u32) -> Swap,
         found: impl FnMut(Predicted),
     ) {
         let step = |locks: &mut Locks, by: &Writing, lane: u32| locks.swap(by, swaps(lane));
-        self.change(main, active, [access; 2], places, step, found);
+        self.change(main, active, [access; 2], locations, step, found);
     }
 
     /// Lanes have changed values by another atomic, one after the other, and `main` has received it. `accesses` is the
@@ -182,12 +182,12 @@ impl LockOrder {
         main: &mut Engine,
         active: Active,
         accesses: [&Access; 2],
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         updates: impl Fn(u32) -> Update,
         found: impl FnMut(Predicted),
     ) {
         let step = |locks: &mut Locks, by: &Writing, lane: u32| locks.update(by, updates(lane));
-        self.change(main, active, accesses, places, step, found);
+        self.change(main, active, accesses, locations, step, found);
     }
 
     /// Lanes have made an atomic access whose values are known.
@@ -196,7 +196,7 @@ impl LockOrder {
         main: &mut Engine,
         Active { warp, lanes }: Active,
         [written, access]: [&Access; 2],
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         step: impl Fn(&mut Locks, &Writing, u32) -> Step,
         mut found: impl FnMut(Predicted),
     ) {
@@ -206,21 +206,21 @@ impl LockOrder {
         // Lanes that do nothing to a lock, and have not been passed on yet.
         let mut plain = 0;
         for lane in each(lanes) {
-            let by = writing(warp.lane(lane), places(lane), written);
-            self.touch(main, by.thread, by.place, access);
+            let by = writing(warp.lane(lane), locations(lane), written);
+            self.touch(main, by.thread, by.location, access);
             let Step { of_lock, released } = step(&mut self.locks, &by, lane);
             if !of_lock && released.is_none() {
                 plain |= 1 << lane;
                 continue;
             }
             if follows {
-                self.follow(main, active(plain), access, &places, &mut found);
+                self.follow(main, active(plain), access, &locations, &mut found);
                 let kind = match of_lock {
                     true => Kind::Reduction,
                     false => access.kind,
                 };
                 let access = Access { kind, ..*access };
-                self.follow(main, active(1 << lane), &access, &places, &mut found);
+                self.follow(main, active(1 << lane), &access, &locations, &mut found);
             }
             plain = 0;
             if let Some(lock) = released {
@@ -228,7 +228,7 @@ impl LockOrder {
             }
         }
         if follows {
-            self.follow(main, active(plain), access, &places, &mut found);
+            self.follow(main, active(plain), access, &locations, &mut found);
         }
         self.turn(main, &mut found);
         self.give_up();
@@ -238,7 +238,7 @@ impl LockOrder {
     pub fn made(&mut self, value: impl Fn(&Written) -> Option<u64>) {
         for (written, released) in core::mem::take(&mut self.written) {
             if let Some(value) = value(&written) {
-                self.locks.holds_now(written.place, value, released);
+                self.locks.holds_now(written.location, value, released);
             }
         }
         self.give_up();
@@ -249,7 +249,7 @@ impl LockOrder {
         if self.locks.is_empty() {
             return Default::default();
         }
-        let word = race.place.key() / WORD;
+        let word = race.location.key() / WORD;
         let Side { thread, site } = race.earlier;
         [
             self.locks.then(thread, word, site),
@@ -259,7 +259,7 @@ impl LockOrder {
 
     /// The same, where both critical sections may be over.
     pub(crate) fn locks_then(&self, race: &Race) -> [Vec<Held>; 2] {
-        let word = race.place.key() / WORD;
+        let word = race.location.key() / WORD;
         [race.earlier, race.later].map(|of| self.locks.then(of.thread, word, of.site))
     }
 
@@ -274,18 +274,18 @@ impl LockOrder {
     }
 
     /// True for words that were taken and released, and nothing else.
-    pub fn is_lock(&self, place: Place) -> bool {
-        self.locks.is_lock(place)
+    pub fn is_lock(&self, location: Location) -> bool {
+        self.locks.is_lock(location)
     }
 
     /// True for words that behave as locks until now.
-    pub(crate) fn passes(&self, place: Place) -> bool {
-        self.locks.passes(place)
+    pub(crate) fn passes(&self, location: Location) -> bool {
+        self.locks.passes(location)
     }
 
     /// True for a swap that would have taken a word, and has found it held.
-    pub(crate) fn fails(&self, place: Place, swap: Swap) -> bool {
-        self.locks.fails(place, swap)
+    pub(crate) fn fails(&self, location: Location, swap: Swap) -> bool {
+        self.locks.fails(location, swap)
     }
 
     /// True at the end of a launch when a word that had passed for a lock was none, so that nothing can be said
@@ -296,7 +296,7 @@ impl LockOrder {
 
     /// An access that is not to a lock: learns what earlier critical sections have published when
     /// it conflicts with one of theirs.
-    fn touch(&mut self, main: &mut Engine, me: Thread, at: Place, access: &Access) {
+    fn touch(&mut self, main: &mut Engine, me: Thread, at: Location, access: &Access) {
         if !self.locks.holds(me) || self.locks.is_lock(at) {
             return;
         }
@@ -391,14 +391,14 @@ impl LockOrder {
         main: &mut Engine,
         Active { warp, lanes }: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         found: &mut impl FnMut(Predicted),
     ) {
         let mut races = Vec::new();
         if let Some(engine) = &mut self.engine
             && lanes != 0
         {
-            engine.access(warp, lanes, access, places, |race| races.push(race));
+            engine.access(warp, lanes, access, locations, |race| races.push(race));
         }
         for race in races {
             let (me, them) = (race.later.thread, race.earlier.thread);
@@ -434,7 +434,7 @@ impl LockOrder {
     }
 }
 
-fn writing(thread: Thread, place: Place, access: &Access) -> Writing {
+fn writing(thread: Thread, location: Location, access: &Access) -> Writing {
     let (scope, acquires, releases) = match access.order {
         Order::Weak | Order::ReadOnly => (Scope::Cta, false, false),
         Order::Relaxed(scope) => (scope, false, false),
@@ -444,7 +444,7 @@ fn writing(thread: Thread, place: Place, access: &Access) -> Writing {
     };
     Writing {
         thread,
-        place,
+        location,
         site: access.site,
         bytes: access.bytes,
         scope,

@@ -40,7 +40,6 @@ mod mbarrier;
 mod memory;
 mod observed;
 mod phased;
-mod place;
 mod proxy;
 mod release;
 mod row;
@@ -48,6 +47,7 @@ mod sc;
 mod section;
 mod sparse;
 mod strong;
+mod thread;
 mod turns;
 mod versions;
 mod waits;
@@ -77,11 +77,11 @@ use mbarrier::{Inits, Phases};
 use memory::Memory;
 use observed::Observed;
 pub use phased::{Operation, Unphased};
-pub use place::{Active, LANES, Party, Shape, Thread, Warp};
 use release::Releases;
 pub use sc::FenceOrder;
 pub use section::Held;
 pub use strong::{Strong, Unordered, Use};
+pub use thread::{Active, LANES, Party, Shape, Thread, Warp};
 pub use versions::{Look, SwapValue};
 
 /// What an access does to its bytes.
@@ -156,7 +156,7 @@ impl Order {
 
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
+pub enum Location {
     /// A byte address in global memory.
     Global(u64),
     /// A byte offset in the shared memory of a CTA.
@@ -168,7 +168,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl Location {
     /// The address in its memory: an offset in that of a CTA.
     pub fn address(self) -> u64 {
         match self {
@@ -196,11 +196,11 @@ impl Place {
     }
 }
 
-/// Bytes from a place on.
+/// Bytes from a location on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The first.
-    pub place: Place,
+    pub location: Location,
     /// How many.
     pub bytes: u32,
 }
@@ -247,7 +247,7 @@ pub struct Race {
     /// The access that came first.
     pub earlier: Side,
     /// First byte of the word they share.
-    pub place: Place,
+    pub location: Location,
     /// Why.
     pub rule: Rule,
     /// In whose name the earlier access was made: the thread's warp, or the maker of copies that end
@@ -293,7 +293,7 @@ pub struct Stats {
     pub kept: u64,
 }
 
-/// Accesses of a place, or releases, after which to look for those that are not needed.
+/// Accesses of a location, or releases, after which to look for those that are not needed.
 const CROWD: u32 = 128;
 
 /// Decides which accesses of one launch race.
@@ -302,14 +302,14 @@ pub struct Engine {
     shape: Shape,
     ctas: HashMap<u64, Cta>,
     clusters: HashMap<u64, Cluster>,
-    /// Asynchronous barriers by the key of their place.
+    /// Asynchronous barriers by the key of their location.
     mbarriers: HashMap<u64, Phases>,
     inits: Inits,
     memory: Memory,
     releases: Releases,
-    /// Strong stores and [`Atomics::Signal`]s, by the keys of their places.
+    /// Strong stores and [`Atomics::Signal`]s, by the keys of their locations.
     strong_stores: HashMap<u64, cause::StrongStore>,
-    /// The last one of each thread at a place.
+    /// The last one of each thread at a location.
     own_stores: HashMap<(Thread, u64), cause::OwnStore>,
     /// What the `fence.sc`s of gpu scope or wider have published, and those of clusters and CTAs.
     sc_gpu: Sparse,
@@ -334,7 +334,7 @@ impl Engine {
         Self::with_crowd(shape, CROWD)
     }
 
-    /// An engine that looks, once there are `crowd` accesses of one place or releases at one
+    /// An engine that looks, once there are `crowd` accesses of one location or releases at one
     /// location, for those that it need not keep, and does so again when they have doubled.
     /// What it finds does not depend on that.
     pub fn with_crowd(shape: Shape, crowd: u32) -> Self {

@@ -15,8 +15,8 @@ use events::Scope;
 use super::entry::Rule;
 use super::history::WORD;
 use super::memory::Memory;
-use super::place::{Active, Id, Thread, Warp};
-use super::{Access, Engine, FenceKind, Kind, Place, Race, Time, each};
+use super::thread::{Active, Id, Thread, Warp};
+use super::{Access, Engine, FenceKind, Kind, Location, Race, Time, each};
 
 /// The causality order with that of `fence.sc`s and of atomics that count.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +76,7 @@ impl FenceOrder {
         &mut self,
         Active { warp, lanes }: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
     ) {
         let Some(clocks) = &mut self.clocks else {
             return;
@@ -84,7 +84,8 @@ impl FenceOrder {
         if access.order.scope().is_none() {
             if access.kind == Kind::Store && !clocks.releases.is_empty() {
                 let bytes = access.bytes * access.elements;
-                each(lanes).for_each(|lane| clocks.releases.weak_write(places(lane).key(), bytes));
+                each(lanes)
+                    .for_each(|lane| clocks.releases.weak_write(locations(lane).key(), bytes));
             }
             return;
         }
@@ -92,7 +93,7 @@ impl FenceOrder {
         let mut changed = false;
         for lane in each(lanes) {
             for element in 0..access.elements {
-                let key = places(lane).key() + u64::from(element * access.bytes);
+                let key = locations(lane).key() + u64::from(element * access.bytes);
                 changed |= clocks.synchronise(warp.lane(lane), access, key);
             }
         }
@@ -133,7 +134,7 @@ impl FenceOrder {
         let unordered = clocks.unordered(me, warp, race.lanes, race.time);
         // A bulk copy reads what was written only behind a proxy fence.
         let lacks =
-            |lane: &u32| clocks.lacks_proxy_fence(me, race.place, warp.lane(*lane), race.time);
+            |lane: &u32| clocks.lacks_proxy_fence(me, race.location, warp.lane(*lane), race.time);
         let unfenced = match race.proxies {
             true => each(race.lanes)
                 .filter(lacks)
@@ -144,8 +145,8 @@ impl FenceOrder {
         let knows = |of: Thread, time: Time| {
             of != me && clocks.unordered(me, of.warp(), 1 << of.lane, time) == 0
         };
-        let word = race.place.key() / WORD;
-        let history = main.memory.of(race.place);
+        let word = race.location.key() / WORD;
+        let history = main.memory.of(race.location);
         let left = unfenced
             | match unordered {
                 0 => 0,

@@ -26,13 +26,13 @@ use super::guarded::{Conflicts, Guarded};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Active, Id, LANES, Party, Shape, Thread, Warp};
 use super::release::Fence;
 use super::section::Held;
+use super::thread::{Active, Id, LANES, Party, Shape, Thread, Warp};
 use super::versions::{Look, SwapValue, Versions};
 use super::{
-    Access, Cause, Engine, FenceKind, Flag, Kind, LockOrder, Order, Place, Predicted, Race, Rule,
-    Side, Swap, Time, each,
+    Access, Cause, Engine, FenceKind, Flag, Kind, Location, LockOrder, Order, Predicted, Race,
+    Rule, Side, Swap, Time, each,
 };
 
 /// Groups of lanes that have read, written or changed a scalar and are remembered, each.
@@ -191,7 +191,7 @@ impl Strong {
 
     /// Bytes of global memory are handed out by an allocator.
     pub fn allocated(&mut self, address: u64, bytes: u64) {
-        let first = Place::Global(address).key();
+        let first = Location::Global(address).key();
         let end = first.saturating_add(bytes);
         for (&(key, _), scalar) in &mut self.global {
             if (first..end).contains(&key) {
@@ -212,14 +212,14 @@ impl Strong {
         Active { warp, lanes }: Active,
         access: &Access,
         of: Use,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
     ) {
         let Some(scope) = access.order.scope() else {
             if access.kind == Kind::Store {
                 for clocks in self.both().filter(|of| !of.releases.is_empty()) {
                     for lane in each(lanes) {
                         let bytes = access.bytes * access.elements;
-                        clocks.releases.weak_write(places(lane).key(), bytes);
+                        clocks.releases.weak_write(locations(lane).key(), bytes);
                     }
                 }
             }
@@ -241,7 +241,7 @@ impl Strong {
         for lane in each(lanes) {
             let me = warp.lane(lane);
             for element in 0..access.elements {
-                let key = places(lane).key() + u64::from(element * access.bytes);
+                let key = locations(lane).key() + u64::from(element * access.bytes);
                 if let Some(versions) = &mut self.versions {
                     versions.begin(me, access, key, of.look, self.clocks.fences(me));
                 }
@@ -256,7 +256,7 @@ impl Strong {
                     self.clocks.synchronise(me, access, key);
                     if let (Some(unlocked), false) = (&mut self.unlocked, values_later) {
                         let kind = match access.kind {
-                            Kind::Rmw if lock_order.passes(Place::of(key)) => Kind::Reduction,
+                            Kind::Rmw if lock_order.passes(Location::of(key)) => Kind::Reduction,
                             other => other,
                         };
                         unlocked.synchronise(me, &Access { kind, ..*access }, key);
@@ -273,7 +273,7 @@ impl Strong {
         lock_order: &LockOrder,
         Active { warp, lanes }: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         swaps: impl Fn(u32) -> Swap,
     ) {
         if let Some(versions) = &mut self.versions {
@@ -283,20 +283,21 @@ impl Strong {
             };
             for lane in each(lanes).filter(|&lane| swaps(lane).changes()) {
                 let me = warp.lane(lane);
-                versions.write(me, places(lane).key(), released, self.clocks.own(me));
+                versions.write(me, locations(lane).key(), released, self.clocks.own(me));
             }
         }
         if let Some(unlocked) = &mut self.unlocked {
             unlocked.enter(warp);
             for lane in each(lanes) {
-                let place = places(lane);
+                let location = locations(lane);
                 // Who finds a word held acquires nothing, whether or not it has been known for a lock.
-                let of_lock = lock_order.passes(place) || lock_order.fails(place, swaps(lane));
+                let of_lock =
+                    lock_order.passes(location) || lock_order.fails(location, swaps(lane));
                 let kind = match of_lock {
                     true => Kind::Reduction,
                     false => access.kind,
                 };
-                unlocked.synchronise(warp.lane(lane), &Access { kind, ..*access }, place.key());
+                unlocked.synchronise(warp.lane(lane), &Access { kind, ..*access }, location.key());
             }
             unlocked.classify(warp);
         }
@@ -313,12 +314,12 @@ impl Strong {
         let signals: HashSet<u64> = signals.map(|((key, _), _)| *key).collect();
         let (mut found, mut open) = (Vec::new(), 0);
         for ((key, _), scalar) in all {
-            if scalar.signal || lock_order.is_lock(Place::of(key)) {
+            if scalar.signal || lock_order.is_lock(Location::of(key)) {
                 continue;
             }
             for mut of in scalar.found {
                 // Data that happens to have been read first is no flag.
-                let is_data = |flag: Flag| !signals.contains(&flag.place.key());
+                let is_data = |flag: Flag| !signals.contains(&flag.location.key());
                 if of.cause == Some(Cause::NoRelease) && of.flag.is_some_and(is_data) {
                     (of.cause, of.flag) = (None, None);
                 }
@@ -363,9 +364,9 @@ impl Strong {
         signal: bool,
     ) {
         let Party { thread: me, scope } = party;
-        let scalars = match Place::of(key) {
-            Place::Global(_) => &mut self.global,
-            Place::Shared { cta, .. } => self.shared.entry(cta).or_default(),
+        let scalars = match Location::of(key) {
+            Location::Global(_) => &mut self.global,
+            Location::Shared { cta, .. } => self.shared.entry(cta).or_default(),
         };
         let scalar = scalars.entry((key, access.bytes)).or_default();
         if scalar.signal || signal {
@@ -432,7 +433,7 @@ impl Strong {
                         }
                     }
                     let locks = lock_order.locks_of(&race);
-                    let passes = |place| lock_order.passes(place);
+                    let passes = |location| lock_order.passes(location);
                     let mut both = common_of(passes, &locks).map(|[before, now]| {
                         covers(&clocks.shape, &race, before, true)
                             && covers(&clocks.shape, &race, now, false)
@@ -481,8 +482,11 @@ impl Strong {
                             main.nearest(&race)
                                 .filter(|said| said.0 == Cause::NoRelease)
                         };
-                        let (cause, place) = clocks.nearest(&race).or_else(said)?;
-                        Some((cause, place.map(|place| main.named(&race, cause, place))))
+                        let (cause, location) = clocks.nearest(&race).or_else(said)?;
+                        Some((
+                            cause,
+                            location.map(|location| main.named(&race, cause, location)),
+                        ))
                     });
                 }
             }
@@ -611,7 +615,7 @@ fn race(me: Thread, access: &Access, group: &Group, lanes: u32, key: u64) -> Rac
             thread: group.warp.lane_of(lanes),
             site: group.site,
         },
-        place: Place::of(key / WORD * WORD),
+        location: Location::of(key / WORD * WORD),
         rule: Rule::Strong,
         by: group.warp.warp(),
         time: group.time,
@@ -629,12 +633,12 @@ fn common<'a>(
     lock_order: &'a LockOrder,
     locks: &'a [Vec<Held>; 2],
 ) -> impl Iterator<Item = [&'a Held; 2]> {
-    common_of(|place| lock_order.is_lock(place), locks)
+    common_of(|location| lock_order.is_lock(location), locks)
 }
 
 /// The same of words of some kind.
 fn common_of(
-    is_lock: impl Fn(Place) -> bool,
+    is_lock: impl Fn(Location) -> bool,
     [before, now]: &[Vec<Held>; 2],
 ) -> impl Iterator<Item = [&Held; 2]> {
     { before.iter() }.filter_map(move |held| {

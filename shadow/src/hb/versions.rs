@@ -27,8 +27,8 @@ use events::{Gap, Scope};
 
 use hashbrown::{HashMap, HashSet};
 
-use super::place::{Shape, Thread};
 use super::release::Fence;
+use super::thread::{Shape, Thread};
 use super::{Access, FenceKind, Kind, Order, Side, Time};
 
 /// Versions that a thread may be reading or writing under at once.

@@ -9,7 +9,7 @@ use super::crowd::List;
 use super::entry::{Class, Entry, Rule, Strength, Who};
 use super::made::Made;
 use super::observed::{Observed, Seen};
-use super::place::{Epoch, Id, Party, Shape, Thread};
+use super::thread::{Epoch, Id, Party, Shape, Thread};
 use super::{Enough, Race};
 
 /// Accesses by different instructions that a word remembers although a later one says all that a
@@ -40,7 +40,7 @@ struct Strong {
     crowd: u32,
     /// First byte in the line, and bytes, of the accesses of `wide`.
     at: (u8, u8),
-    /// Loads, and writes, of gpu scope or wider to one place: none of them race with one another.
+    /// Loads, and writes, of gpu scope or wider to one location: none of them race with one another.
     wide: [List; 2],
 }
 
@@ -318,9 +318,9 @@ impl Word {
         };
         let seen = self.strong.iter().flat_map(|strong| &strong.seen);
         let seen = seen.filter(|seen| seen.order.chain == order.chain);
-        let place = seen.filter(|seen| knows(seen.thread, seen.time));
-        let place = place.map(|seen| seen.order.index).max().unwrap_or(0);
-        lanes & !entry.lanes | entry.beyond(lanes & entry.lanes, place)
+        let position = seen.filter(|seen| knows(seen.thread, seen.time));
+        let position = position.map(|seen| seen.order.index).max().unwrap_or(0);
+        lanes & !entry.lanes | entry.beyond(lanes & entry.lanes, position)
     }
 
     fn see(&mut self, who: &Who<'_>, lanes: u32, time: Time, order: Observed) {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use shadow::hb::{Access, Engine, Kind, Order, Place, Thread, Time};
+use shadow::hb::{Access, Engine, Kind, Location, Order, Thread, Time};
 
 /// Bytes that every access covers or leaves alone.
 const GRANULE: u64 = 2;
@@ -67,7 +67,7 @@ impl Late {
                 continue;
             }
             for (time, part) in own.store.into_iter().chain(own.load) {
-                engine.earlier(*owner, time, &part, Place::Global(granule * GRANULE));
+                engine.earlier(*owner, time, &part, Location::Global(granule * GRANULE));
             }
             self.sent.insert(granule);
             send = true;

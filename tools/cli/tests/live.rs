@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::common::{self, WAYS, built, command};
-use crate::place::{Place, RACY};
+use crate::workdir::{RACY, Workdir};
 use serde_json::Value;
 
 /// More than enough for a program that is checked.
@@ -70,15 +70,15 @@ fn a_race_is_reported_while_the_program_runs() {
 
 #[test]
 fn a_kernel_and_a_saved_report_are_reported_in_the_end() {
-    let place = Place::new();
-    let ran = place.run_kernel(RACY, &["--format", "jsonl", "--save", "r.crr"]);
+    let workdir = Workdir::new();
+    let ran = workdir.run_kernel(RACY, &["--format", "jsonl", "--save", "r.crr"]);
     assert_eq!(ran.code, 66, "{}", ran.stderr);
     // Nothing else is on the stream of the lines.
     let first = lines(&ran.stderr);
-    let again = place.tool(&["report", "r.crr", "--format", "jsonl"]);
+    let again = workdir.tool(&["report", "r.crr", "--format", "jsonl"]);
     assert_eq!(lines(&again.stdout), first);
     let types: Vec<&Value> = first.iter().map(|line| &line["type"]).collect();
-    let races = place.json("r.crr")["races"].as_array().unwrap().len();
+    let races = workdir.json("r.crr")["races"].as_array().unwrap().len();
     assert_eq!(types.len(), races + 1, "{types:?}");
     assert_eq!(types.last().unwrap().as_str(), Some("summary"));
     assert!(races > 0);

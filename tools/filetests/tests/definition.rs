@@ -1,7 +1,9 @@
 //! Races and unordered strong conflicts by definition, on kernels of a few lines, and whether a verdict
 //! depends on who came first.
 
-use filetests::random::kernel::{Access, Act, Call, Kernel, Kind, Order, Place, Role, Scope, Step};
+use filetests::random::kernel::{
+    Access, Act, Call, Kernel, Kind, Order, Role, Scope, Step, Target,
+};
 use filetests::random::kernel::{LANES, Whole};
 use filetests::random::{judge, make, text};
 use runtime::Model;
@@ -9,8 +11,8 @@ use runtime::Model;
 /// Kernels run under several schedules.
 const KERNELS: u64 = 400;
 
-fn place(offset: u32) -> Place {
-    Place {
+fn target(offset: u32) -> Target {
+    Target {
         shared: false,
         far: false,
         generic: false,
@@ -25,7 +27,7 @@ fn access(kind: Kind, order: Order, offset: u32, after_flag: bool) -> Act {
     Act::Access(Access {
         kind,
         order,
-        place: place(offset),
+        target: target(offset),
         after_flag,
     })
 }
@@ -86,7 +88,7 @@ fn flag_is_seen() -> Act {
         access: Access {
             kind: Kind::Load,
             order: VOLATILE,
-            place: place(32),
+            target: target(32),
             after_flag: false,
         },
         tries: 60,
@@ -219,7 +221,7 @@ fn locked(ctas: u32, entry: [Option<Scope>; 2], exit: [Option<Scope>; 2]) -> Ker
         let lock = |kind, order| Access {
             kind,
             order,
-            place: place(480),
+            target: target(480),
             after_flag: false,
         };
         let mut all = vec![Act::Take {
@@ -273,11 +275,11 @@ fn where_barriers_alone_order_no_verdict_depends_on_the_schedule() {
     assert!(tried >= 15 && reported > tried / 4, "{reported} of {tried}");
 }
 
-fn copied(offset: u32, shared: bool, bytes: u32) -> Place {
-    Place {
+fn copied(offset: u32, shared: bool, bytes: u32) -> Target {
+    Target {
         shared,
         bytes,
-        ..place(offset)
+        ..target(offset)
     }
 }
 
@@ -285,7 +287,7 @@ fn load(shared: bool) -> Act {
     Act::Access(Access {
         kind: Kind::Load,
         order: Order::Plain,
-        place: copied(0, shared, 4),
+        target: copied(0, shared, 4),
         after_flag: false,
     })
 }
@@ -327,7 +329,7 @@ fn a_bulk_copy_reads_what_is_behind_a_proxy_fence_and_ends_with_its_group() {
     let store = Act::Access(Access {
         kind: Kind::Store,
         order: Order::Plain,
-        place: copied(0, true, 4),
+        target: copied(0, true, 4),
         after_flag: false,
     });
     for op in [None, Some("add")] {

@@ -14,10 +14,10 @@ use crate::happens_before::HappensBefore;
 use crate::log::{self, Event};
 use crate::logged;
 use crate::options::Prove;
-use crate::place;
 use crate::proofs::Proved;
 use crate::repair::{Known, Pair};
 use crate::replay::Replay;
+use crate::source_position;
 use crate::verify::Obstacles;
 
 impl Checker {
@@ -68,7 +68,9 @@ impl Checker {
                 obstacles.answer(findings, failed.as_deref(), |offset| {
                     let module = module.map(|of| of.code.module());
                     let line = module.map(|of| of.line_column(offset).0);
-                    let frames = module.zip(line).map(|(of, line)| place::frames(of, line));
+                    let frames = module
+                        .zip(line)
+                        .map(|(of, line)| source_position::frames(of, line));
                     (line.unwrap_or(0), frames.unwrap_or_default())
                 })
             }
@@ -144,7 +146,7 @@ impl Checker {
         engine.granules = [info.granule_log2, shared].map(|log2| 1 << log2);
         let shifts = module.code.shifts();
         let loaded = |at| shifts.rewritten(at);
-        let in_shared = |cta, place| pending.in_shared(cta, place);
+        let in_shared = |cta, address| pending.in_shared(cta, address);
         let mut replay = Replay::new(engine, shape(extent), &loaded, &in_shared);
         let limit = self.options.timeout;
         let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

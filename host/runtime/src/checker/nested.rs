@@ -78,7 +78,7 @@ impl Checker {
     }
 
     /// A place for a launch that nobody has given one.
-    pub fn place(&mut self) -> At {
+    pub fn position(&mut self) -> At {
         let alone = Stream {
             id: u64::MAX,
             context: u64::MAX,
@@ -183,7 +183,7 @@ fn meetings(engine: &Engine, before: &Launched, piece: &Piece) -> BTreeMap<(u32,
     touched.all.parts(|touch, start, end, by| {
         let access = access(touch);
         engine.beside(before, start..end, &access, |race| {
-            let shadow::hb::Place::Global(word) = race.place else {
+            let shadow::hb::Location::Global(word) = race.location else {
                 return;
             };
             let thread = race.earlier.thread;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use events::{Executing, Misuse, Observer};
 use shadow::hb::{
-    Access, Active, Engine, Generations, Issue, Kind, Operation, Order, Place, Shape, Span, Thread,
-    Unphased,
+    Access, Active, Engine, Generations, Issue, Kind, Location, Operation, Order, Shape, Span,
+    Thread, Unphased,
 };
 
 use super::{HappensBefore, active, warp};
@@ -50,7 +50,7 @@ impl Barriers {
         &mut self,
         Active { warp, lanes }: Active,
         access: &Access,
-        place: impl Fn(u32) -> Place,
+        location: impl Fn(u32) -> Location,
     ) {
         let access = match access.order.scope() {
             // Those of scopes that include each other do not race, and what they observe does not count.
@@ -62,13 +62,13 @@ impl Barriers {
             None => *access,
         };
         let unordered = &mut self.unordered;
-        self.engine.access(warp, lanes, &access, place, |race| {
+        self.engine.access(warp, lanes, &access, location, |race| {
             unordered.insert([race.earlier.site, race.later.site]);
         });
     }
 
     /// A thread makes an mbarrier.
-    pub(super) fn makes(&mut self, me: Thread, at: Place, site: u32, fenced: bool) {
+    pub(super) fn makes(&mut self, me: Thread, at: Location, site: u32, fenced: bool) {
         self.generations.mbarrier_init(at);
         let unordered = &mut self.unordered;
         self.engine.mbarrier_init(me, at, site, fenced, |race| {
@@ -77,7 +77,7 @@ impl Barriers {
     }
 
     /// A thread uses an mbarrier's bytes.
-    pub(super) fn uses(&mut self, me: Thread, at: Place, access: &Access) {
+    pub(super) fn uses(&mut self, me: Thread, at: Location, access: &Access) {
         let unordered = &mut self.unordered;
         self.engine.mbarrier_used(me, at, access, |race| {
             unordered.insert([race.earlier.site, race.later.site]);
@@ -85,7 +85,7 @@ impl Barriers {
     }
 
     /// A thread executes an operation that counts at an mbarrier, before the engine hears of it.
-    pub(super) fn operates(&mut self, me: Thread, site: u32, at: Place, operation: Operation) {
+    pub(super) fn operates(&mut self, me: Thread, site: u32, at: Location, operation: Operation) {
         let engine = &mut self.engine;
         let wrong = self
             .generations
@@ -94,14 +94,14 @@ impl Barriers {
     }
 
     /// A thread has found a phase of an mbarrier over, before the engine hears of it.
-    pub(super) fn waits(&mut self, me: Thread, site: u32, at: Place) {
+    pub(super) fn waits(&mut self, me: Thread, site: u32, at: Location) {
         let engine = &mut self.engine;
         let wrong = self.generations.mbarrier_wait(engine, me, site, at);
         self.unphased.extend(wrong.map(|wrong| (wrong, site)));
     }
 
     /// A phase of an mbarrier is over.
-    pub(super) fn ends(&mut self, at: Place) {
+    pub(super) fn ends(&mut self, at: Location) {
         self.unphased.extend(self.generations.mbarrier_complete(at));
     }
 

@@ -3,7 +3,7 @@
 use events::{AccessKind, Executing, Observer};
 use ptx::ast::Space;
 use ptx::isa::{BarrierKind, SyncOp};
-use shadow::hb::{Access, Engine, LANES, Place, Time};
+use shadow::hb::{Access, Engine, LANES, Location, Time};
 
 use super::lifetimes::Lifetimes;
 use super::{HappensBefore, warp};
@@ -44,11 +44,11 @@ impl HappensBefore {
 
     /// An access that one lane made at a time before; see [`Engine::earlier`].
     pub(crate) fn earlier(&mut self, who: Executing, space: Space, address: u64, time: Time) {
-        let place = match space {
-            Space::Global => Place::Global(address),
+        let location = match space {
+            Space::Global => Location::Global(address),
             _ => self.shared(who, address),
         };
-        let bytes = self.granules[usize::from(is_shared(place))];
+        let bytes = self.granules[usize::from(is_shared(location))];
         let me = warp(who).lane(who.lanes.trailing_zeros());
         if let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) {
             let access = Access {
@@ -56,7 +56,7 @@ impl HappensBefore {
                 elements: 1,
                 ..access
             };
-            let event = |engine: &mut Engine| engine.earlier(me, time, &access, place);
+            let event = |engine: &mut Engine| engine.earlier(me, time, &access, location);
             event(&mut self.engine);
             self.lock_order.forward(event);
         }

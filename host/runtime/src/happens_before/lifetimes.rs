@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use events::Executing;
-use shadow::hb::{Engine, Place, Shape, Thread, Time, Warp};
+use shadow::hb::{Engine, Location, Shape, Thread, Time, Warp};
 
 use super::{HappensBefore, each, warp};
 use crate::findings::Misused;
@@ -175,14 +175,19 @@ fn misused(misuse: Misuse, site: u32) -> Misused {
 
 impl HappensBefore {
     /// Lanes access memory, weakly or not: perhaps that of a block that has not started or has exited.
-    pub(super) fn exists(&mut self, who: Executing, weak: bool, place: impl Fn(u32) -> Place) {
+    pub(super) fn exists(
+        &mut self,
+        who: Executing,
+        weak: bool,
+        location: impl Fn(u32) -> Location,
+    ) {
         let (Some(lifetimes), Some(meaning)) =
             (&mut self.lifetimes, self.instructions.at(who.offset))
         else {
             return;
         };
         for lane in each(who.lanes) {
-            let Place::Shared { cta, .. } = place(lane) else {
+            let Location::Shared { cta, .. } = location(lane) else {
                 continue;
             };
             let (me, site) = (warp(who).lane(lane), meaning.site);

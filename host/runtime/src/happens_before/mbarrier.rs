@@ -2,7 +2,7 @@
 
 use events::Executing;
 use ptx::isa::{MbarrierOp, SyncOp};
-use shadow::hb::{Engine, Operation as Phased, Order, Place, Scope, Thread};
+use shadow::hb::{Engine, Location, Operation as Phased, Order, Scope, Thread};
 
 use super::{HappensBefore, fences, warp};
 use crate::traced::EventKind;
@@ -11,7 +11,7 @@ use crate::traced::EventKind;
 struct Operation {
     op: MbarrierOp,
     me: Thread,
-    at: Place,
+    at: Location,
     relaxed: bool,
     scope: Scope,
 }

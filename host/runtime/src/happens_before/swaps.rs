@@ -47,7 +47,7 @@ impl HappensBefore {
             ..access
         };
         let shape = self.shape;
-        let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
+        let location = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
         let swap = |lane: u32| Swap {
             compare: exchange.compare.map(|values| values[lane as usize]),
             new: exchange.new[lane as usize],
@@ -55,11 +55,11 @@ impl HappensBefore {
         };
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
         let active = active(who);
-        lock_order.swap(engine, active, &access, place, swap, |predicted| {
+        lock_order.swap(engine, active, &access, location, swap, |predicted| {
             pairs.keep_predicted(Class::LockOrder, predicted, None, None);
         });
         if let Some(strong) = &mut self.strong {
-            strong.swap(lock_order, active, &access, place, swap);
+            strong.swap(lock_order, active, &access, location, swap);
         }
     }
 
@@ -86,7 +86,7 @@ impl HappensBefore {
         };
         let access = self.under_model(written);
         let shape = self.shape;
-        let place = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
+        let location = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
         let update = |lane: u32| Update {
             old: updated.old[lane as usize],
             new: updated.new[lane as usize],
@@ -98,7 +98,7 @@ impl HappensBefore {
             engine,
             active,
             [&written, &access],
-            place,
+            location,
             update,
             |predicted| {
                 pairs.keep_predicted(Class::LockOrder, predicted, None, None);

@@ -1,7 +1,7 @@
 //! Keeps what the engine receives and all that it finds, for comparisons.
 
 use events::Executing;
-use shadow::hb::{LANES, Place, Thread};
+use shadow::hb::{LANES, Location, Thread};
 
 use super::HappensBefore;
 use crate::audit::Conflict;
@@ -24,9 +24,9 @@ impl HappensBefore {
         let thread = |of: Thread| of.warp * LANES + of.lane;
         let all = self.pairs.every.iter().flatten();
         all.map(|race| {
-            let (shared, address) = match race.place {
-                Place::Global(address) => (None, address),
-                Place::Shared { cta, offset } => (Some(cta), u64::from(offset)),
+            let (shared, address) = match race.location {
+                Location::Global(address) => (None, address),
+                Location::Shared { cta, offset } => (Some(cta), u64::from(offset)),
             };
             Conflict {
                 line: line(race.later.site),

@@ -10,7 +10,7 @@ use ptx::isa::{MemoryKind, MemoryOp, SyncOp, memory, sync};
 
 use super::divergence::{Among, Divergence};
 use crate::log::{
-    Around, Barrier, Frame, Level, Neighbour, Outside, Passed, Place, Point, Unwaited,
+    Around, Barrier, CodeLocation, Frame, Level, Neighbour, Outside, Passed, Point, Unwaited,
 };
 
 /// Most barriers for which a path that skips them is looked for.
@@ -180,7 +180,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The arrival at an mbarrier behind an asynchronous copy, if no commit of a group is behind it.
-    pub(super) fn completes(&self, copy: usize) -> Option<Place> {
+    pub(super) fn completes(&self, copy: usize) -> Option<CodeLocation> {
         let Some(Order::Wait { bulk: false }) = self.awaited(copy) else {
             return None;
         };
@@ -246,8 +246,8 @@ impl<'a> Flow<'a> {
     }
 
     /// Where a statement is.
-    pub(super) fn place(&self, at: usize) -> Place {
-        Place {
+    pub(super) fn place(&self, at: usize) -> CodeLocation {
+        CodeLocation {
             frames: self.source(at),
             line: self.line(at),
         }

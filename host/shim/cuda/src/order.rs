@@ -161,7 +161,7 @@ impl State {
     }
 
     /// The place of work that is given to a stream now.
-    pub(crate) fn place(
+    pub(crate) fn position(
         &mut self,
         context: u64,
         stream: u64,

@@ -164,7 +164,7 @@ fn alloc(dptr: Ptr<CUdeviceptr>, bytes: usize, pool: u64, stream: u64) -> Answer
             state.captured(stream, capture, Work::Alloc(address))?;
             return Ok(address);
         }
-        let at = state.place(context, stream, &Work::Empty)?;
+        let at = state.position(context, stream, &Work::Empty)?;
         let address = state.allocate(context, Kind::Device, bytes, 0)?;
         state.took(at, address, Call::Alloc);
         if let Some(allocation) = state.memory.get_mut(&address) {
@@ -192,7 +192,7 @@ pub(crate) fn cuMemFreeAsync(dptr: CUdeviceptr, stream: Ptr<CUstream_st>) -> Ans
         if allocation.kind != Kind::Device {
             return Err(CUresult::INVALID_VALUE);
         }
-        let at = state.place(context, stream.address(), &Work::Empty)?;
+        let at = state.position(context, stream.address(), &Work::Empty)?;
         state.took(at, dptr, Call::Free);
         if of_graph {
             state.drop_graph_memory(dptr)?;

@@ -72,7 +72,7 @@ pub(crate) fn submit(stream: u64, work: Work) -> Answer {
         // Whoever the function notifies knows what came before it.
         Some(Work::Host(call)) => order::wait(stream).map(|()| call.run()),
         Some(work) => with_context(|state, context| {
-            let at = state.place(context, stream, &work)?;
+            let at = state.position(context, stream, &work)?;
             state.perform(context, at, &work)?;
             match &work {
                 Work::Copy(copy) if state.is_awaited(copy) => state.host_waits(context, stream),

@@ -8,7 +8,7 @@ use runtime::Options;
 #[test]
 fn a_library_is_checked_with_ptx_for_all_devices() {
     let program = Program::of("tests/c/fat.c");
-    let file = program.place.path("image").display().to_string();
+    let file = program.workdir.path("image").display().to_string();
     for (architectures, image, origin) in [
         ("90", &["p70", "p90"][..], Some("embedded compute_90 code")),
         ("90,90", &["p70", "p90"], Some("embedded compute_90 code")),

@@ -13,7 +13,7 @@ const SUM: &str = "1280\n";
 #[test]
 fn every_form_of_launch_is_checked() {
     let program = Program::new();
-    let file = program.place.path("kernels.ptx");
+    let file = program.workdir.path("kernels.ptx");
     // The text in the program, between its quotes.
     let source = include_str!("c/kernels.h");
     let start = source.find("static const char ptx[] =").expect("the text");
@@ -75,7 +75,7 @@ fn launches_in_steps_are_the_same_without_checks() {
         ("grid-async", SUM),
         ("no-shape", "1\n"),
     ] {
-        let mut alone = program.place.command(&program.program, &program.driver);
+        let mut alone = program.workdir.command(&program.program, &program.driver);
         let output = common::succeed(alone.arg(form));
         assert_eq!(text(&output.stdout), prints, "{form}");
         let ran = program.run(&[form], &Options::default(), "");
@@ -96,7 +96,7 @@ fn a_launch_costs_few_calls_of_the_driver_and_waits_for_none() {
             prove,
             ..Options::default()
         };
-        let list = program.place.path("calls");
+        let list = program.workdir.path("calls");
         let _ = std::fs::remove_file(&list);
         let calls = [("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
         let ran = program.run_with(&["steady"], &options, &calls);
@@ -287,7 +287,7 @@ fn our_memory_lies_apart_from_the_programs() {
         assert_eq!(all, 0, "{mode:?}");
     }
     // No context keeps it, so it goes when its context goes.
-    let list = program.place.path("mapped");
+    let list = program.workdir.path("mapped");
     let calls = [("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
     let ran = program.run_with(&["contexts"], &Options::default(), &calls);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));

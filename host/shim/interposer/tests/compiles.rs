@@ -24,9 +24,9 @@ const FORMS: [Form; 2] = [
 
 /// Runs a program of this text, and counts the compilations with checks.
 fn run(program: &Program, form: Form, text: &str, more: &[(&str, &str)]) -> (Ran, usize) {
-    let file = program.place.path("given.ptx");
+    let file = program.workdir.path("given.ptx");
     std::fs::write(&file, text).expect("a writable folder");
-    let list = program.place.path("calls");
+    let list = program.workdir.path("calls");
     let _ = std::fs::remove_file(&list);
     let mut all = vec![("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
     all.extend(more);

@@ -22,9 +22,9 @@ fn calls(list: &Path) -> BTreeMap<String, u32> {
 
 /// Lets each call of each function fail, the first few and the last ones of many.
 fn fail_each(program: &Program, form: &str, code: u32) {
-    let list = program.place.path("calls");
+    let list = program.workdir.path("calls");
     let noted = [("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
-    let mut alone = program.place.command(&program.program, &program.driver);
+    let mut alone = program.workdir.command(&program.program, &program.driver);
     let output = common::succeed(alone.arg(form).envs(noted));
     let expected = text(&output.stdout);
     let own = calls(&list);

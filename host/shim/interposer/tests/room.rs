@@ -11,7 +11,7 @@ fn run(program: &Program, before: &str, behind: &str, fail: &str) -> Ran {
     let bounds = ".maxntid 64";
     let text =
         ptx("7.0", bounds, bounds).replace("add.u32 %t, %t, %n;", "add.u32 %t, %t, %n; membar.gl;");
-    let file = program.place.path("given.ptx");
+    let file = program.workdir.path("given.ptx");
     std::fs::write(&file, text).expect("a writable folder");
     let file = file.to_str().expect("a path");
     let more = [("CUDARUN_SIM_MEMORY", "256"), ("CUDARUN_SIM_FAIL", fail)];

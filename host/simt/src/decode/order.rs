@@ -3,7 +3,7 @@
 use ptx::ast::Instruction;
 use ptx::isa::{self, Scope, Semantics, SyncOp};
 
-use crate::code::{Callee, Kind, Op, Order, Place, Rmw, Special};
+use crate::code::{AddressSpace, Callee, Kind, Op, Order, Rmw, Special};
 
 /// Whether an instruction orders accesses for threads all over the device, or beyond.
 pub(super) fn fences_device(instruction: &Instruction) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn of(ops: &[Op]) -> Order {
     let most = ops.iter().map(|op| of_op(&op.kind)).max();
     // Reductions by one operation commute, by several they need not.
     let mut reductions = ops.iter().filter_map(|op| match &op.kind {
-        Kind::Atomic(atomic) if reaches_others(atomic.address.place) => Some(atomic.op),
+        Kind::Atomic(atomic) if reaches_others(atomic.address.address_space) => Some(atomic.op),
         _ => None,
     });
     let first = reductions.next();
@@ -45,30 +45,36 @@ fn of_op(kind: &Kind) -> Order {
             }
         },
         Kind::Load(access) | Kind::Store(access) => {
-            match access.strong && reaches_others(access.address.place) {
+            match access.strong && reaches_others(access.address.address_space) {
                 // Two rows are an element that no lock keeps together.
                 true if access.width.bytes > 8 => Order::Fixed,
                 true => Order::Communicating,
                 false => Order::Free,
             }
         }
-        Kind::Atomic(atomic) if reaches_others(atomic.address.place) => match atomic.bytes {
-            16.. => Order::Fixed,
-            _ if atomic.results.is_empty() && commutes(atomic.op) => Order::Free,
-            _ => Order::Communicating,
-        },
-        Kind::Copy(copy) if copy.reduce.is_some() && reaches_others(copy.to.place) => Order::Fixed,
-        Kind::AsyncStore(store) if reaches_others(store.to.place) => Order::Fixed,
+        Kind::Atomic(atomic) if reaches_others(atomic.address.address_space) => {
+            match atomic.bytes {
+                16.. => Order::Fixed,
+                _ if atomic.results.is_empty() && commutes(atomic.op) => Order::Free,
+                _ => Order::Communicating,
+            }
+        }
+        Kind::Copy(copy) if copy.reduce.is_some() && reaches_others(copy.to.address_space) => {
+            Order::Fixed
+        }
+        Kind::AsyncStore(store) if reaches_others(store.to.address_space) => Order::Fixed,
         // What stays inside a CTA, or, as a fence, orders what is communicated by other means.
         _ => Order::Free,
     }
 }
 
 /// Whether a place may be one that other CTAs reach, clusters aside.
-fn reaches_others(place: Place) -> bool {
-    match place {
-        Place::Global | Place::Generic => true,
-        Place::Shared | Place::Local | Place::Frame | Place::Param => false,
+fn reaches_others(address_space: AddressSpace) -> bool {
+    match address_space {
+        AddressSpace::Global | AddressSpace::Generic => true,
+        AddressSpace::Shared | AddressSpace::Local | AddressSpace::Frame | AddressSpace::Param => {
+            false
+        }
     }
 }
 

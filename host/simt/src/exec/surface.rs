@@ -25,8 +25,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let consts = &self.setup.program.consts;
         let read = |row: &u32| warp.read(&split.frame, *row, consts);
-        let (handles, layers) = (read(&op.place.handle), op.place.layer.as_ref().map(read));
-        let places: Vec<_> = op.place.at.iter().map(read).collect();
+        let (handles, layers) = (read(&op.texel.handle), op.texel.layer.as_ref().map(read));
+        let places: Vec<_> = op.texel.at.iter().map(read).collect();
         let mut values: Vec<_> = match op.store {
             true => op.rows.iter().map(read).collect(),
             false => vec![[0; WARP]; op.rows.len()],

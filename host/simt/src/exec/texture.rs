@@ -26,8 +26,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let consts = &self.setup.program.consts;
         let read = |row: &u32| warp.read(&split.frame, *row, consts);
-        let (handles, layers) = (read(&op.place.handle), op.place.layer.as_ref().map(read));
-        let at: Vec<_> = op.place.at.iter().map(read).collect();
+        let (handles, layers) = (read(&op.texel.handle), op.texel.layer.as_ref().map(read));
+        let at: Vec<_> = op.texel.at.iter().map(read).collect();
         let mut out = [[0; WARP]; 4];
         let plain = op.texels && op.gather.is_none() && layers.is_none();
         let row = self.row_of(&handles, exec).filter(|_| plain);

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Access, Completion, Kind, LANES, Order, Place, Scope, Span, Waited};
+use shadow::hb::{Access, Completion, Kind, LANES, Location, Order, Scope, Span, Waited};
 
 use super::order::{Run, Under};
 use super::{Launch, Party, Thread, What, byte, party, threads};
@@ -52,7 +52,7 @@ struct Phases {
 struct Operation {
     thread: Thread,
     line: u32,
-    at: Place,
+    at: Location,
     access: Access,
     order: Option<Order>,
     over: bool,
@@ -75,7 +75,7 @@ pub(super) struct Asynchronous {
     copies: u32,
     /// By thread; bulk copies have groups of their own.
     groups: BTreeMap<(Thread, bool), Groups>,
-    mbarriers: BTreeMap<Place, Phases>,
+    mbarriers: BTreeMap<Location, Phases>,
     /// What relaxed waits of a thread have found over, and their scope.
     found_over: BTreeMap<Thread, Vec<(Arrival, Scope)>>,
     /// Reads of bulk copies.
@@ -114,12 +114,12 @@ impl Asynchronous {
         nodes.copied().collect()
     }
 
-    fn arrive(&mut self, at: Place, node: usize, by: Party) {
+    fn arrive(&mut self, at: Location, node: usize, by: Party) {
         let phases = self.mbarriers.entry(at).or_default();
         phases.current.push(Arrival { node, by });
     }
 
-    fn end_phase(&mut self, at: Place) {
+    fn end_phase(&mut self, at: Location) {
         let phases = self.mbarriers.entry(at).or_default();
         let current = std::mem::take(&mut phases.current);
         phases.over.extend(current);
@@ -217,7 +217,7 @@ impl Run {
             run.access(launch, maker, line, access, at).map(|()| node)
         };
         if from.bytes > 0 {
-            let node = makes(self, weak(Kind::Load, from.bytes), from.place)?;
+            let node = makes(self, weak(Kind::Load, from.bytes), from.location)?;
             copy.reads.push(node);
             if issue.bulk {
                 self.asynchronous.bulk_reads.push(node);
@@ -231,7 +231,7 @@ impl Run {
             None => weak(Kind::Store, to.bytes),
         };
         for behind in (0..to.bytes).step_by(access.bytes.max(1) as usize) {
-            let node = makes(self, access, byte(to.place, behind))?;
+            let node = makes(self, access, byte(to.location, behind))?;
             copy.writes.push(node);
         }
         let Completion::Mbarrier(at) = issue.ends else {
@@ -250,8 +250,8 @@ impl Run {
         }
         // A wait by the block that the mbarrier belongs to learns of the copy, whichever block has issued it.
         let owner = match at {
-            Place::Shared { cta, .. } => (cta, 0, 0),
-            Place::Global(_) => thread,
+            Location::Shared { cta, .. } => (cta, 0, 0),
+            Location::Global(_) => thread,
         };
         for node in copy.reads.into_iter().chain(copy.writes) {
             let by = party(owner, Scope::Cluster);
@@ -299,7 +299,7 @@ impl Run {
     }
 
     /// A wait finds a phase of an mbarrier over.
-    fn find_over(&mut self, launch: &Launch<'_>, thread: Thread, at: Place, order: Order) {
+    fn find_over(&mut self, launch: &Launch<'_>, thread: Thread, at: Location, order: Order) {
         let (scope, acquires) = match order {
             Order::Acquire(scope) => (scope, true),
             Order::Relaxed(scope) => (scope, false),

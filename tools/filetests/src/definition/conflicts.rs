@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
-use shadow::hb::{Kind, Order, Place};
+use shadow::hb::{Kind, Location, Order};
 
 use super::asynchronous::makes_copies;
 use super::locks::Locks;
@@ -12,7 +12,7 @@ use super::{Launch, Verdict, What, byte, party, writes};
 
 /// Judges all pairs.
 pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
-    let mut by_byte: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
+    let mut by_byte: BTreeMap<Location, Vec<usize>> = BTreeMap::new();
     for (number, node) in run.nodes.iter().enumerate() {
         if let What::Access(access, at) = node.what {
             for behind in 0..access.bytes {
@@ -73,9 +73,9 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
 /// The bytes that a bulk copy reads and a thread has written before, without a fence between the proxies.
 fn across_proxies(
     run: &Run,
-    by_byte: &BTreeMap<Place, Vec<usize>>,
+    by_byte: &BTreeMap<Location, Vec<usize>>,
     observers: &Observers,
-) -> BTreeSet<Place> {
+) -> BTreeSet<Location> {
     let comes_before = |a: usize, b: usize| comes_before(run, Under::Ptx, observers, a, b);
     let fences = &run.asynchronous.proxy_fences;
     let fenced = |write, read| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{FenceKind, Order, Place, Scope};
+use shadow::hb::{FenceKind, Location, Order, Scope};
 
 use super::asynchronous::{Asynchronous, makes_copies};
 use super::strong::{LENIENT, Scalars};
@@ -99,7 +99,7 @@ pub(super) struct Run {
     /// The last node of a thread.
     last: BTreeMap<Thread, usize>,
     /// The last writer of a byte.
-    written: HashMap<Place, usize>,
+    written: HashMap<Location, usize>,
     /// The strong accesses of a thread.
     strong: BTreeMap<Thread, Vec<usize>>,
     /// The nodes of a thread that release patterns begin with, and their scopes.
@@ -197,10 +197,10 @@ impl Run {
             node
         };
         match &event.what {
-            EventKind::Access { access, places } => {
-                for (&thread, &place) in all.iter().zip(places) {
+            EventKind::Access { access, locations } => {
+                for (&thread, &location) in all.iter().zip(locations) {
                     for element in 0..access.elements {
-                        let at = byte(place, element * access.bytes);
+                        let at = byte(location, element * access.bytes);
                         self.access(launch, thread, event.line, *access, at)?;
                     }
                 }
@@ -296,7 +296,7 @@ impl Run {
         thread: Thread,
         line: u32,
         access: shadow::hb::Access,
-        at: Place,
+        at: Location,
     ) -> Option<()> {
         let node = self.node(thread, line, What::Access(access, at));
         let scope = access.order.scope();
@@ -323,7 +323,7 @@ impl Run {
                 }
                 if matches!(access.order, Order::Acquire(_) | Order::AcqRel(_)) {
                     // Of earlier strong reads of the same location, too.
-                    let same = |of: &shadow::hb::Access, from: Place| {
+                    let same = |of: &shadow::hb::Access, from: Location| {
                         (of.bytes, from) == (access.bytes, at) && of.kind != shadow::hb::Kind::Store
                     };
                     let mine = self.strong.get(&thread).into_iter().flatten().copied();

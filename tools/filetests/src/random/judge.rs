@@ -517,10 +517,10 @@ impl Run {
     fn possible(&self, text: &Text, conflict: &Conflict) -> BTreeSet<u32> {
         let shared = conflict.shared.is_some();
         let bytes = |line: u32| -> BTreeSet<u32> {
-            let Some(place) = text.place(line, shared) else {
+            let Some(target) = text.target(line, shared) else {
                 return BTreeSet::new();
             };
-            let ranges = (0..LANES).map(|lane| place.range(lane));
+            let ranges = (0..LANES).map(|lane| target.range(lane));
             ranges
                 .flat_map(|(first, count)| first..first + count)
                 .collect()
@@ -536,9 +536,9 @@ impl Run {
     /// The bytes of the conflict's word that both accesses touch.
     fn overlap(&self, text: &Text, conflict: &Conflict) -> std::ops::Range<u32> {
         let shared = conflict.shared.is_some();
-        let range = |line, thread: u32| match text.place(line, shared) {
-            Some(place) => {
-                let (first, bytes) = place.range(thread % LANES);
+        let range = |line, thread: u32| match text.target(line, shared) {
+            Some(target) => {
+                let (first, bytes) = target.range(thread % LANES);
                 (first, first + bytes)
             }
             None => (0, 0),

@@ -5,7 +5,9 @@ mod modules;
 mod phases;
 
 use super::Random;
-use super::kernel::{Access, Act, Call, FAR, Kernel, Kind, Order, Place, Role, Scope, Step, Whole};
+use super::kernel::{
+    Access, Act, Call, FAR, Kernel, Kind, Order, Role, Scope, Step, Target, Whole,
+};
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
 
@@ -292,7 +294,7 @@ impl Maker {
             0..40 => {
                 let bytes = self.random.pick(&[4, 4, 8]);
                 let by_lane = self.random.percent(20);
-                let place = |maker: &mut Self, shared| Place {
+                let target = |maker: &mut Self, shared| Target {
                     shared,
                     far: false,
                     generic: false,
@@ -301,8 +303,8 @@ impl Maker {
                     vector: 1,
                     by_lane,
                 };
-                let from = place(self, false);
-                let to = place(self, true);
+                let from = target(self, false);
+                let to = target(self, true);
                 Act::Copy { from, to }
             }
             40..55 => Act::Commit,
@@ -354,10 +356,10 @@ impl Maker {
 
     /// Where a bulk copy goes, in global and in shared memory; each lane has its own so many times out
     /// of a hundred, where that fits.
-    fn bulk_places(&mut self, of_hundred: u32) -> (Place, Place) {
+    fn bulk_places(&mut self, of_hundred: u32) -> (Target, Target) {
         let bytes = self.random.pick(&[16, 16, 32]);
         let by_lane = bytes == 16 && self.random.percent(of_hundred);
-        let place = |shared, offset| Place {
+        let target = |shared, offset| Target {
             shared,
             far: false,
             generic: false,
@@ -368,7 +370,7 @@ impl Maker {
         };
         // Fixed places of other accesses lie in the first of these rows.
         let offsets = [0; 2].map(|_| self.random.pick(&[0, 0, 0, 16]));
-        (place(false, offsets[0]), place(true, offsets[1]))
+        (target(false, offsets[0]), target(true, offsets[1]))
     }
 
     fn fence(&mut self) -> Act {
@@ -434,10 +436,10 @@ impl Maker {
             _ => (Kind::Load, Order::Plain),
         };
         let mut access = self.at_a_place(kind, order);
-        access.place = Place {
+        access.target = Target {
             by_lane: false,
             vector: 1,
-            ..access.place
+            ..access.target
         };
         access
     }
@@ -463,7 +465,7 @@ impl Maker {
         Access {
             kind,
             order,
-            place: Place {
+            target: Target {
                 shared,
                 far: shared && self.clusters && self.random.percent(40),
                 generic: order != Order::ReadOnly && self.random.percent(6),
@@ -484,9 +486,9 @@ impl Maker {
         let mut data = self.at_a_place(Kind::Store, Order::Plain);
         data.order = Order::Plain;
         let mut flag = self.looking();
-        flag.place.bytes = flag.place.bytes.max(4);
+        flag.target.bytes = flag.target.bytes.max(4);
         // A place of its own, so that the data's race does not hide the flag's order.
-        flag.place.offset = 32 + 8 * self.random.below(3);
+        flag.target.offset = 32 + 8 * self.random.below(3);
         let scope = self.random.pick(&SCOPES);
         let (kind, order) = match self.random.below(10) {
             0..4 => (Kind::Store, Order::Strong("release", scope)),
@@ -533,9 +535,9 @@ impl Maker {
         // Passed on to a third.
         if self.random.percent(25) {
             acts.push(Act::Access(Access {
-                place: Place {
+                target: Target {
                     offset: 64,
-                    ..flag.place
+                    ..flag.target
                 },
                 after_flag: true,
                 ..set

@@ -125,15 +125,15 @@ impl Walk<'_> {
 
     fn act(&mut self, act: &Act, thread: Thread) {
         let Act::Access(access) = act else { return };
-        let place = access.place;
-        let owner = thread.cta ^ u32::from(place.far);
-        let memory = place.shared.then_some(u64::from(owner));
-        for element in 0..place.vector {
-            let first = place.range(thread.lane).0 + element * place.bytes;
+        let target = access.target;
+        let owner = thread.cta ^ u32::from(target.far);
+        let memory = target.shared.then_some(u64::from(owner));
+        for element in 0..target.vector {
+            let first = target.range(thread.lane).0 + element * target.bytes;
             let event = Event {
                 thread,
                 epochs: self.epochs,
-                element: (first, place.bytes),
+                element: (first, target.bytes),
                 writes: access.kind != Kind::Load,
                 scope: scope(access),
             };

@@ -1,7 +1,7 @@
 //! Falsified runs: what the engine would receive if something on the way were wrong.
 
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Completion, FenceKind, Kind, Order, Place, Scope};
+use shadow::hb::{Completion, FenceKind, Kind, Location, Order, Scope};
 
 /// A way to falsify one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub enum Fault {
     /// Another line.
     Line,
     /// Another place: of an access, a copy or an mbarrier.
-    Place,
+    Location,
     /// More bytes.
     Bytes,
     /// Another kind of access or fence.
@@ -40,7 +40,7 @@ pub const FAULTS: [Fault; 13] = [
     Fault::Twice,
     Fault::LessLanes,
     Fault::Line,
-    Fault::Place,
+    Fault::Location,
     Fault::Bytes,
     Fault::Kind,
     Fault::Order,
@@ -89,8 +89,8 @@ impl Fault {
         match (self, &mut other.what) {
             (Self::LessLanes, what) if event.lanes.count_ones() > 1 => {
                 other.lanes &= other.lanes - 1;
-                if let EventKind::Access { places, .. } = what {
-                    places.remove(0);
+                if let EventKind::Access { locations, .. } = what {
+                    locations.remove(0);
                 }
                 // Of a whole warp's barrier, lanes that have ended may be named or not.
                 if *what == EventKind::WarpBarrier {
@@ -98,11 +98,12 @@ impl Fault {
                 }
             }
             (Self::Line, _) if event.line > 0 => other.line += 1,
-            (Self::Place, EventKind::Access { places, .. }) => beside(places.first_mut()?),
-            (Self::Place, EventKind::Copy { to, .. }) => beside(&mut to.place),
-            (Self::Place, EventKind::Mbarrier { at, .. } | EventKind::MbarrierComplete { at }) => {
-                beside(at)
-            }
+            (Self::Location, EventKind::Access { locations, .. }) => beside(locations.first_mut()?),
+            (Self::Location, EventKind::Copy { to, .. }) => beside(&mut to.location),
+            (
+                Self::Location,
+                EventKind::Mbarrier { at, .. } | EventKind::MbarrierComplete { at },
+            ) => beside(at),
             (Self::Bytes, EventKind::Access { access, .. }) => access.bytes *= 2,
             (Self::Bytes, EventKind::Copy { from, .. }) => from.bytes += 4,
             (Self::Kind, EventKind::Access { access, .. }) => {
@@ -121,7 +122,7 @@ impl Fault {
             }
             (Self::Kind, EventKind::Copy { ends, to, .. }) => {
                 *ends = match ends {
-                    Completion::Group => Completion::Mbarrier(to.place),
+                    Completion::Group => Completion::Mbarrier(to.location),
                     Completion::Mbarrier(_) => Completion::Group,
                 };
             }
@@ -163,10 +164,10 @@ impl Fault {
 }
 
 /// Moves a place by a byte.
-fn beside(place: &mut Place) {
-    match place {
-        Place::Global(address) => *address += 1,
-        Place::Shared { offset, .. } => *offset += 1,
+fn beside(location: &mut Location) {
+    match location {
+        Location::Global(address) => *address += 1,
+        Location::Shared { offset, .. } => *offset += 1,
     }
 }
 

@@ -8,7 +8,7 @@ mod meet;
 use std::collections::BTreeMap;
 
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Access, Kind, Place};
+use shadow::hb::{Access, Kind, Location};
 
 use super::barriers::Barriers;
 use super::code::Code;
@@ -25,7 +25,7 @@ const WORKSPACE: u32 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owed {
     Barrier(u64, u32),
-    Mbarrier(Place),
+    Mbarrier(Location),
 }
 
 struct Walk<'a> {
@@ -58,8 +58,8 @@ pub fn follow(launch: &Launch<'_>, traced: &[TraceEvent]) -> Result<Vec<(u64, Ve
     walk.end()?;
     let contents = launch.memory.iter().map(|(address, bytes)| {
         let byte = |behind: usize| {
-            let place = Place::Global(address + behind as u64);
-            walk.memory.load(place, 1).map(|byte| byte as u8)
+            let location = Location::Global(address + behind as u64);
+            walk.memory.load(location, 1).map(|byte| byte as u8)
         };
         Ok((*address, (0..bytes.len()).map(byte).collect::<Result<_>>()?))
     });
@@ -225,9 +225,15 @@ impl<'a> Walk<'a> {
             (one, other) => one.is_none() && other.is_none(),
         };
         let agrees = match (&want.what, &event.what) {
-            (What::Access { access, at }, EventKind::Access { access: of, places }) => {
+            (
+                What::Access { access, at },
+                EventKind::Access {
+                    access: of,
+                    locations,
+                },
+            ) => {
                 let at = self.counted(who, access, *at);
-                same(access, of) && places.get(number) == Some(&at)
+                same(access, of) && locations.get(number) == Some(&at)
             }
             (What::Fence { kind, scope }, EventKind::Fence { kind: k, scope: s }) => {
                 (kind, scope) == (k, s)
@@ -288,17 +294,17 @@ impl<'a> Walk<'a> {
 
     /// Where the engine receives an access: at the place itself, but for the grid's barrier, which
     /// counts in two words by turns (`runtime::grid`).
-    fn counted(&self, who: Who, access: &Access, at: Place) -> Place {
+    fn counted(&self, who: Who, access: &Access, at: Location) -> Location {
         let arrivals = self.arrivals.get(&who.cta).copied().unwrap_or(0);
         let now = arrivals + u64::from(access.kind == Kind::Rmw);
         match self.in_workspace(at) {
-            Some(address) if now % 2 == 1 => Place::Global(address - 4),
+            Some(address) if now % 2 == 1 => Location::Global(address - 4),
             _ => at,
         }
     }
 
-    fn in_workspace(&self, at: Place) -> Option<u64> {
-        let Place::Global(address) = at else {
+    fn in_workspace(&self, at: Location) -> Option<u64> {
+        let Location::Global(address) = at else {
             return None;
         };
         let base = self.launch.workspace?;

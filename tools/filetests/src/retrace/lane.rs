@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use ptx::ast::{AddressBase, Instruction, Operand, Space, Type, Variable};
-use shadow::hb::Place;
+use shadow::hb::Location;
 use smol_str::SmolStr;
 
 use super::alu::{compute, extend, ty};
@@ -218,10 +218,15 @@ impl Lane {
     }
 
     /// The place that an address means in a space.
-    pub(super) fn place(&self, launch: &Launch<'_>, space: Space, address: u64) -> Result<Place> {
+    pub(super) fn location(
+        &self,
+        launch: &Launch<'_>,
+        space: Space,
+        address: u64,
+    ) -> Result<Location> {
         let offset = match space {
-            Space::Global => return Ok(Place::Global(address)),
-            Space::Generic if address < WINDOW => return Ok(Place::Global(address)),
+            Space::Global => return Ok(Location::Global(address)),
+            Space::Generic if address < WINDOW => return Ok(Location::Global(address)),
             Space::Generic => address - WINDOW,
             // Some code keeps addresses of 32 bits.
             Space::Shared | Space::SharedCluster => address,
@@ -233,7 +238,7 @@ impl Lane {
             rank if rank <= cluster => self.who.cta / cluster * cluster + rank - 1,
             _ => return Err(Objection::unknown("an address outside of shared memory")),
         };
-        Ok(Place::Shared {
+        Ok(Location::Shared {
             cta,
             offset: (offset % STEP) as u32,
         })

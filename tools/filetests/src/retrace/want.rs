@@ -2,7 +2,7 @@
 //! "Memory Consistency Model" and the pages of the instructions.
 
 use ptx::ast::{Instruction, Operand, Space, Type};
-use shadow::hb::{Access, Completion, FenceKind, Kind, Order, Place, Scope, Span, Waited};
+use shadow::hb::{Access, Completion, FenceKind, Kind, Location, Order, Scope, Span, Waited};
 
 use super::code::Code;
 use super::lane::Lane;
@@ -21,7 +21,7 @@ pub(super) struct Want {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// `ld`, `st`, `atom` and `red`; the site is 0.
-    Access { access: Access, at: Place },
+    Access { access: Access, at: Location },
     /// `fence` and `membar`
     Fence { kind: FenceKind, scope: Scope },
     /// `fence.proxy.async`
@@ -54,7 +54,7 @@ pub(super) enum What {
     Wait(Waited),
     /// `mbarrier`
     Mbarrier {
-        at: Place,
+        at: Location,
         operation: Operation,
         access: Option<Access>,
         order: Option<Order>,
@@ -141,10 +141,10 @@ impl Reader<'_, '_> {
         self.lane.value(self.code, self.launch, &operand)
     }
 
-    fn place(&mut self, operand: usize, space: Space) -> Result<Place> {
+    fn location(&mut self, operand: usize, space: Space) -> Result<Location> {
         let operand = self.operand(operand)?.clone();
         let address = self.lane.address(self.code, self.launch, &operand)?;
-        self.lane.place(self.launch, space, address)
+        self.lane.location(self.launch, space, address)
     }
 
     fn scope(&self) -> Option<Scope> {
@@ -195,7 +195,7 @@ impl Reader<'_, '_> {
             elements: u32::from(self.instruction.vector()) * halves,
             site: 0,
         };
-        let at = self.place(address, self.instruction.space())?;
+        let at = self.location(address, self.instruction.space())?;
         Ok(What::Access { access, at })
     }
 
@@ -250,7 +250,7 @@ impl Reader<'_, '_> {
             return Ok(None);
         }
         if self.has("mbarrier") {
-            let at = self.place(0, self.instruction.space())?;
+            let at = self.location(0, self.instruction.space())?;
             return Ok(Some(What::Mbarrier {
                 at,
                 operation: Operation::CopyArrive(self.has("noinc")),
@@ -270,7 +270,7 @@ impl Reader<'_, '_> {
         let [to, from] = spaces[..] else {
             return Ok(None);
         };
-        let (to, from) = (self.place(0, to)?, self.place(1, from)?);
+        let (to, from) = (self.location(0, to)?, self.location(1, from)?);
         let bytes = self.number(2)? as u32;
         let with_mbarrier = self.has("mbarrier::complete_tx::bytes");
         // Anything beyond that has other operands.
@@ -279,12 +279,18 @@ impl Reader<'_, '_> {
             return Ok(None);
         }
         let ends = match with_mbarrier {
-            true => Completion::Mbarrier(self.place(3, Space::SharedCluster)?),
+            true => Completion::Mbarrier(self.location(3, Space::SharedCluster)?),
             false => Completion::Group,
         };
         Ok(Some(What::Copy {
-            from: Span { place: from, bytes },
-            to: Span { place: to, bytes },
+            from: Span {
+                location: from,
+                bytes,
+            },
+            to: Span {
+                location: to,
+                bytes,
+            },
             ends,
             bulk,
             reduces: match reduces {
@@ -297,14 +303,17 @@ impl Reader<'_, '_> {
     /// `st.async` and `red.async`: what they write comes from registers.
     fn async_store(&mut self) -> Result<What> {
         let space = self.instruction.space();
-        let (to, barrier) = (self.place(0, space)?, self.place(2, space)?);
+        let (to, barrier) = (self.location(0, space)?, self.location(2, space)?);
         let bytes = alu::ty(self.instruction)?.bytes() * u32::from(self.instruction.vector());
         Ok(What::Copy {
             from: Span {
-                place: to,
+                location: to,
                 bytes: 0,
             },
-            to: Span { place: to, bytes },
+            to: Span {
+                location: to,
+                bytes,
+            },
             ends: Completion::Mbarrier(barrier),
             bulk: false,
             reduces: match self.instruction.opcode == "red" {
@@ -338,7 +347,7 @@ impl Reader<'_, '_> {
         let waits = matches!(first.as_str(), "test_wait" | "try_wait");
         let arrives = matches!(first.as_str(), "arrive" | "arrive_drop");
         let address = usize::from(waits || arrives);
-        let at = self.place(address, space)?;
+        let at = self.location(address, space)?;
         let operation = match first.as_str() {
             "init" => Operation::Init(self.number(1)?),
             "inval" => Operation::Inval,

@@ -306,7 +306,7 @@ impl Launching<'_> {
             let (context, function, kernel) = unsafe { state.kernel(real, &asked, given) }?;
             Some(match super::graph::capture(real, stream) {
                 Some(capture) => {
-                    let parameter = state.new_place(context, capture);
+                    let parameter = state.new_slot(context, capture);
                     Plan::Node(function, parameter)
                 }
                 None => {

@@ -2,7 +2,7 @@
 //!
 //! Graphs are captured, put together by hand, cloned and nested; what they are in the end is asked
 //! of the driver when an executable graph is made. The hidden parameter that a node holds then says
-//! which place is its own, and no history has to be followed.
+//! which record slot is its own, and no history has to be followed.
 
 use driver::pointer::Ptr;
 use driver::steps::Block;
@@ -16,8 +16,8 @@ use crate::without_ptx;
 
 /// What becomes of the hidden parameters of a graph's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Places {
-    /// Each node has a place of its own.
+pub(super) enum SlotUse {
+    /// Each node has a record slot of its own.
     Own,
     /// None is checked, because nobody knows when, and how often, it runs.
     Idle,
@@ -74,12 +74,12 @@ pub(super) fn hidden(function: &Function, node: &CUDA_KERNEL_NODE_PARAMS) -> Opt
 
 impl State {
     /// The kernels of a graph that is about to be made executable, child graphs included, and their
-    /// places, none of which is among `taken`.
+    /// record slots, none of which is among `taken`.
     pub(super) fn nodes_of(
         &mut self,
         real: &'static Api,
         graph: u64,
-        places: Places,
+        slot_use: SlotUse,
         path: &[u64],
         taken: &mut Vec<u64>,
     ) -> Vec<Node> {
@@ -88,11 +88,11 @@ impl State {
             let path = [path, &[node]].concat();
             match kind(real, node) {
                 Some(CUgraphNodeParams::KERNEL) => {
-                    found.extend(self.node(real, node, places, path, taken));
+                    found.extend(self.node(real, node, slot_use, path, taken));
                 }
                 Some(CUgraphNodeParams::GRAPH) => {
                     if let Some(child) = child(real, node) {
-                        found.extend(self.nodes_of(real, child, places, &path, taken));
+                        found.extend(self.nodes_of(real, child, slot_use, &path, taken));
                     }
                 }
                 _ => {}
@@ -131,12 +131,12 @@ impl State {
         found
     }
 
-    /// A kernel's node, after it has got a place where it should have one.
+    /// A kernel's node, after it has got a record slot where it should have one.
     fn node(
         &mut self,
         real: &'static Api,
         node: u64,
-        places: Places,
+        slot_use: SlotUse,
         path: Vec<u64>,
         taken: &mut Vec<u64>,
     ) -> Option<Node> {
@@ -149,9 +149,9 @@ impl State {
         let mut parameter = hidden(&function, &params);
         if let Some(now) = parameter {
             let kept = self.session.is_kept(context, now);
-            let wanted = match places {
-                Places::Idle if kept => self.session.idle(context),
-                Places::Own if !kept || taken.contains(&now) => self.session.keep_place(context),
+            let wanted = match slot_use {
+                SlotUse::Idle if kept => self.session.idle(context),
+                SlotUse::Own if !kept || taken.contains(&now) => self.session.keep_slot(context),
                 _ => None,
             };
             if let Some(wanted) = wanted
@@ -162,7 +162,7 @@ impl State {
             }
             taken.extend(parameter);
         }
-        let may = places == Places::Own && parameter.is_some() && may_be_own(&asked, given);
+        let may = slot_use == SlotUse::Own && parameter.is_some() && may_be_own(&asked, given);
         Some(Node {
             own: may && self.own_of(real, asked.function, &kernel).is_some(),
             context,
@@ -188,10 +188,10 @@ impl State {
         };
         let function = self.functions.get(&checked)?.clone();
         let context = self.context().or(function.context)?;
-        let place = self.session.idle(context)?;
+        let slot = self.session.idle(context)?;
         let given = (found.kernel_params, found.extra);
         let with_checks = launching(found, checked, given);
-        match set(real, node, &function, with_checks, place) {
+        match set(real, node, &function, with_checks, slot) {
             true => params(real, node),
             false => Some(found),
         }

@@ -44,7 +44,7 @@ impl Run {
         if let Some(verdict) = recorded.judge(text, Model::Scoped) {
             tally.scoped += 1;
             tally.strong += u64::from(!verdict.strong.is_empty());
-            let races = self.places(&verdict.races);
+            let races = self.locations(&verdict.races);
             let found = self.racing(text);
             if let Some(what) = super::differ(&races, &found) {
                 return Err((Wrong::Scoped, what));

@@ -7,7 +7,7 @@ use anyhow::Result;
 use ptx::ast::Module;
 use runtime::traced::{EventKind, TraceEvent};
 use runtime::{Mode, Model};
-use shadow::hb::{Kind, Place};
+use shadow::hb::{Kind, Location};
 
 use super::super::kernel::Kernel;
 use super::super::tally::Tally;
@@ -138,7 +138,7 @@ impl Run {
         };
         tally.defined += 1;
         tally.defined_asynchronous += u64::from(recorded.is_asynchronous());
-        let defined = self.places(&verdict.races);
+        let defined = self.locations(&verdict.races);
         let mut found = self.racing(text);
         found.extend(self.racing_mbarriers(recorded));
         match super::differ(&defined, &found) {
@@ -149,7 +149,7 @@ impl Run {
 
     /// The bytes of mbarriers that happens-before knows a race on. The text has no places for them.
     fn racing_mbarriers(&self, recorded: &Recorded) -> BTreeSet<Byte> {
-        let bytes = self.places(&definition::mbarriers(&recorded.traced));
+        let bytes = self.locations(&definition::mbarriers(&recorded.traced));
         let conflicts = &self.audit.clocks;
         let words = conflicts.iter().flat_map(|conflict| {
             let word = self.offset(conflict);
@@ -159,10 +159,10 @@ impl Run {
     }
 
     /// Bytes, with offsets in the kernel's own memory.
-    pub(super) fn places(&self, bytes: &BTreeSet<Place>) -> BTreeSet<Byte> {
-        let byte = |place: &Place| match *place {
-            Place::Global(address) => (None, (address - self.memory) as u32),
-            Place::Shared { cta, offset } => (Some(cta), offset),
+    pub(super) fn locations(&self, bytes: &BTreeSet<Location>) -> BTreeSet<Byte> {
+        let byte = |location: &Location| match *location {
+            Location::Global(address) => (None, (address - self.memory) as u32),
+            Location::Shared { cta, offset } => (Some(cta), offset),
         };
         bytes.iter().map(byte).collect()
     }
@@ -176,12 +176,14 @@ impl Run {
             .traced
             .iter()
             .filter_map(|event| match &event.what {
-                EventKind::Access { access, places } if access.kind == Kind::Rmw => places.first(),
+                EventKind::Access { access, locations } if access.kind == Kind::Rmw => {
+                    locations.first()
+                }
                 _ => None,
             });
-        let mut addresses = accesses.filter_map(|place| match *place {
-            Place::Global(address) => Some(address),
-            Place::Shared { .. } => None,
+        let mut addresses = accesses.filter_map(|location| match *location {
+            Location::Global(address) => Some(address),
+            Location::Shared { .. } => None,
         });
         addresses.find(|address| !(self.memory..end).contains(address))
     }

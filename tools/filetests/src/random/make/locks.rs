@@ -1,7 +1,7 @@
 //! Critical sections under locks of one word, with fences missing, scopes too narrow and wrong locks now and
 //! then; and stores into the other CTA of a cluster.
 
-use super::super::kernel::{Access, Act, Call, Kernel, Kind, Order, Place, Role, Scope, Step};
+use super::super::kernel::{Access, Act, Call, Kernel, Kind, Order, Role, Scope, Step, Target};
 use super::{Flavour, Maker, SCOPES};
 
 /// Where the words of locks lie, behind what hardly anything else reaches.
@@ -41,10 +41,10 @@ impl Maker {
         let access = self.at_a_place(Kind::Store, order);
         Access {
             order,
-            place: Place {
+            target: Target {
                 by_lane: false,
                 vector: 1,
-                ..access.place
+                ..access.target
             },
             ..access
         }
@@ -55,7 +55,7 @@ impl Maker {
         let lock = Access {
             kind: Kind::Atom(self.random.pick(&["cas", "cas", "exch"])),
             order: Order::Plain,
-            place: Place {
+            target: Target {
                 shared: false,
                 far: false,
                 generic: false,
@@ -116,7 +116,7 @@ impl Maker {
     pub(super) fn send(&mut self) -> Act {
         match self.random.below(100) {
             0..50 => Act::Send {
-                to: Place {
+                to: Target {
                     shared: true,
                     far: true,
                     generic: false,

@@ -2,7 +2,7 @@
 
 use ptx::ast::{Instruction, Operand};
 use runtime::traced::EventKind;
-use shadow::hb::{Access, Completion, Kind, Place, Span};
+use shadow::hb::{Access, Completion, Kind, Location, Span};
 
 use super::super::alu::{self, extend};
 use super::super::lane::Who;
@@ -49,9 +49,9 @@ impl<'a> Walk<'a> {
                 _,
             ) => {
                 match (from.bytes, reduces) {
-                    (0, _) => self.store_async(who, to.place)?,
+                    (0, _) => self.store_async(who, to.location)?,
                     (_, None) => self.memory.copy(*from, *to)?,
-                    (_, Some(access)) => self.reduce(who, *from, to.place, access.bytes)?,
+                    (_, Some(access)) => self.reduce(who, *from, to.location, access.bytes)?,
                 }
                 if let Completion::Mbarrier(at) = ends {
                     let arrived = Operation::Complete(to.bytes.into());
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     }
 
     /// An access of one thread.
-    fn access(&mut self, who: Who, access: &Access, at: Place) -> Result<()> {
+    fn access(&mut self, who: Who, access: &Access, at: Location) -> Result<()> {
         let instruction = self.operands(who)?;
         let ty = alu::ty(instruction)?;
         let operand = |number: usize| {
@@ -121,16 +121,16 @@ impl<'a> Walk<'a> {
         match access.kind {
             Kind::Load => {
                 for (number, part) in parts(operand(0)?).iter().enumerate() {
-                    let place = behind(at, u64::from(bytes) * number as u64);
-                    let value = self.memory.load(place, bytes)?;
+                    let location = behind(at, u64::from(bytes) * number as u64);
+                    let value = self.memory.load(location, bytes)?;
                     self.set(who, part, extend(value, ty))?;
                 }
             }
             Kind::Store => {
                 for (number, part) in parts(operand(1)?).iter().enumerate() {
-                    let place = behind(at, u64::from(bytes) * number as u64);
+                    let location = behind(at, u64::from(bytes) * number as u64);
                     let value = self.value(who, part)?;
-                    self.memory.store(place, bytes, value);
+                    self.memory.store(location, bytes, value);
                 }
             }
             Kind::Rmw | Kind::Reduction => {
@@ -155,21 +155,21 @@ impl<'a> Walk<'a> {
     }
 
     /// `cp.reduce.async.bulk` by one thread.
-    fn reduce(&mut self, who: Who, from: Span, to: Place, bytes: u32) -> Result<()> {
+    fn reduce(&mut self, who: Who, from: Span, to: Location, bytes: u32) -> Result<()> {
         let instruction = self.operands(who)?;
         let ty = alu::ty(instruction)?;
         for number in (0..u64::from(from.bytes)).step_by(bytes as usize) {
-            let value = self.memory.load(behind(from.place, number), bytes)?;
-            let place = behind(to, number);
-            let old = self.memory.load(place, bytes)?;
+            let value = self.memory.load(behind(from.location, number), bytes)?;
+            let location = behind(to, number);
+            let old = self.memory.load(location, bytes)?;
             let new = alu::update(instruction, ty, old, value, 0)?;
-            self.memory.store(place, bytes, new);
+            self.memory.store(location, bytes, new);
         }
         Ok(())
     }
 
     /// `st.async` and `red.async` by one thread.
-    fn store_async(&mut self, who: Who, to: Place) -> Result<()> {
+    fn store_async(&mut self, who: Who, to: Location) -> Result<()> {
         let instruction = self.operands(who)?;
         let ty = alu::ty(instruction)?;
         let parts = match instruction.operands.get(1) {
@@ -178,16 +178,16 @@ impl<'a> Walk<'a> {
             None => &[],
         };
         for (number, part) in parts.iter().enumerate() {
-            let place = behind(to, u64::from(ty.bytes()) * number as u64);
+            let location = behind(to, u64::from(ty.bytes()) * number as u64);
             let value = self.value(who, part)?;
             let new = match instruction.opcode == "red" {
                 true => {
-                    let old = self.memory.load(place, ty.bytes())?;
+                    let old = self.memory.load(location, ty.bytes())?;
                     alu::update(instruction, ty, old, value, 0)?
                 }
                 false => value,
             };
-            self.memory.store(place, ty.bytes(), new);
+            self.memory.store(location, ty.bytes(), new);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Places for barriers that order the races of a function: few of them, so that races which one barrier repairs get the
+//! Points for barriers that order the races of a function: few of them, so that races which one barrier repairs get the
 //! same.
 
 use super::Pair;
@@ -7,7 +7,7 @@ use crate::log::{Level, Point};
 
 /// Ways between accesses that are looked at together.
 const TOGETHER: usize = 32;
-/// Ways whose ends are looked at for places.
+/// Ways whose ends are looked at for points.
 const WAYS: usize = 256;
 
 /// What has been found to order races of a function so far.
@@ -16,7 +16,7 @@ pub(super) struct Chosen(Vec<(Order, Candidate)>);
 
 /// What orders two accesses.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct OrderingPoints {
     /// One for each direction that control flow can take and that has one.
     pub(super) points: Vec<Point>,
     /// They are for barriers of a warp.
@@ -27,7 +27,11 @@ pub(super) struct Places {
 
 impl Chosen {
     /// What orders each of several pairs, with what has been chosen before and, where that does not, with more.
-    pub(super) fn order(&mut self, flow: &Flow<'_>, pairs: &[(Pair, [usize; 2])]) -> Vec<Places> {
+    pub(super) fn order(
+        &mut self,
+        flow: &Flow<'_>,
+        pairs: &[(Pair, [usize; 2])],
+    ) -> Vec<OrderingPoints> {
         let of_level = |level, order| {
             let wanted = move |(pair, _): &&(Pair, _)| pair.level == level && pair.order() == order;
             let of_level = pairs.iter().filter(wanted);
@@ -50,19 +54,19 @@ impl Chosen {
         for order in [false, true].map(|bulk| Order::Wait { bulk }) {
             self.choose(flow, order, pairs.iter().map(|(_, sites)| *sites));
         }
-        let places = pairs.iter().map(|&(pair, sites)| {
+        let ordering_points = pairs.iter().map(|&(pair, sites)| {
             let of_warps = pair.level == Level::Warp && of_warps.contains(&sites);
             let order = match of_warps {
                 true => Order::Warp,
                 false => pair.order(),
             };
-            Places {
+            OrderingPoints {
                 points: self.points(flow, order, sites),
                 of_warps,
                 waits: self.waits(flow, sites),
             }
         });
-        places.collect()
+        ordering_points.collect()
     }
 
     /// Adds what orders as many of the pairs as can be.
@@ -75,10 +79,10 @@ impl Chosen {
             .take(WAYS)
             .flat_map(|&way| flow.candidates(way, order))
         {
-            // Copies of one place, as unrolling makes them, are one.
+            // Copies of one point, as unrolling makes them, are one.
             let known = all
                 .iter_mut()
-                .find(|known| is_one_place(&known.point, &candidate.point));
+                .find(|known| is_one_point(&known.point, &candidate.point));
             match known {
                 Some(known) => known.before.extend(candidate.before),
                 None => all.push(candidate),
@@ -165,8 +169,8 @@ fn open(flow: &Flow<'_>, order: Order, [one, other]: [usize; 2]) -> Vec<[usize; 
     ways
 }
 
-/// Whether two places are one in the source.
-fn is_one_place(one: &Point, other: &Point) -> bool {
+/// Whether two points are one in the source.
+fn is_one_point(one: &Point, other: &Point) -> bool {
     let key = |of: &Point| (of.after, of.op, of.frames.clone(), of.outside.clone());
     match one.frames.is_empty() {
         true => one.place == other.place,
