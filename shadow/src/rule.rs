@@ -90,7 +90,7 @@ pub struct Shifts {
 }
 
 /// What an access does.
-pub struct Outcome {
+pub struct Ruling {
     /// The next cell.
     pub next: u64,
     /// [`OK`] to [`UNDECIDED`].
@@ -339,31 +339,31 @@ const fn lost_grid_barriers(me: u64, shifts: &Shifts) -> bool {
 /// One access by `me` to a granule whose cell is `cell`.
 ///
 /// `me` holds generation, grid epoch, tag, CTA, epochs, warp and lane, and no class or multi bit.
-pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
+pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Ruling {
     let fresh = me | classes(kind);
     let differs = cell ^ me;
     if differs & GENERATION_MASK != 0 {
-        return Outcome {
+        return Ruling {
             next: fresh,
             verdict: OK,
         };
     }
     if lost_grid_barriers(cell, shifts) || lost_grid_barriers(me, shifts) {
         let mine = differs & !(GRID_CLASS_MASK | CTA_CLASS_MASK | WARP_CLASS_MASK) == 0;
-        return Outcome {
+        return Ruling {
             next: if mine { cell | fresh } else { fresh },
             verdict: if mine { OK } else { UNDECIDED },
         };
     }
     if above(differs, shifts.grid) != 0 {
-        return Outcome {
+        return Ruling {
             next: fresh,
             verdict: OK,
         };
     }
     if above(differs, shifts.tag) != 0 {
         let follows = shifts.in_turn & (above(cell, shifts.tag) < above(me, shifts.tag));
-        return Outcome {
+        return Ruling {
             next: fresh,
             verdict: if follows { OK } else { EVICTED },
         };
@@ -376,7 +376,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     if several || above(differs, shifts.cta) != 0 {
         if conflicts(CONFLICTS_GRID, class, kind) {
             if doubtful(CONFLICTS_GRID, class, kind) {
-                return Outcome {
+                return Ruling {
                     next: fresh,
                     verdict: UNDECIDED,
                 };
@@ -384,7 +384,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
             return conflict(cell, fresh, class, kind, CONFLICT_GRID);
         }
         let class = share(class, adds, several) << GRID_CLASS_SHIFT;
-        return Outcome {
+        return Ruling {
             next: cell & !GRID_CLASS_MASK | class | GRID_MULTI,
             verdict: OK,
         };
@@ -397,7 +397,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
             true => fresh,
             false => keep_grid,
         };
-        return Outcome { next, verdict: OK };
+        return Ruling { next, verdict: OK };
     }
 
     // CTA level: another warp, or several.
@@ -408,7 +408,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     if several || differs & WARP_MASK != 0 {
         if conflicts(CONFLICTS_CTA, class, kind) {
             if lost_barriers || doubtful(CONFLICTS_CTA, class, kind) {
-                return Outcome {
+                return Ruling {
                     next: keep_grid,
                     verdict: UNDECIDED,
                 };
@@ -416,7 +416,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
             return conflict(cell, fresh, class, kind, CONFLICT_CTA);
         }
         let class = share(class, adds, several) << CTA_CLASS_SHIFT;
-        return Outcome {
+        return Ruling {
             next: joined & !CTA_CLASS_MASK | class | WARP_MULTI,
             verdict: OK,
         };
@@ -425,7 +425,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     let joined = joined | adds << CTA_CLASS_SHIFT;
     let keep_cta = fresh | joined & (GRID_CLASS_MASK | CTA_CLASS_MASK);
     if differs >> WARP_EPOCH_SHIFT != 0 {
-        return Outcome {
+        return Ruling {
             next: keep_cta,
             verdict: OK,
         };
@@ -438,7 +438,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
         if conflicts(CONFLICTS_CTA, class, kind) {
             let lost = lost_barriers || saturated(me, WARP_EPOCH_SHIFT, shifts.barrier);
             if lost || doubtful(CONFLICTS_CTA, class, kind) {
-                return Outcome {
+                return Ruling {
                     next: keep_cta,
                     verdict: UNDECIDED,
                 };
@@ -446,12 +446,12 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
             return conflict(cell, fresh, class, kind, CONFLICT_WARP);
         }
         let class = share(class, adds, several) << WARP_CLASS_SHIFT;
-        return Outcome {
+        return Ruling {
             next: joined & !WARP_CLASS_MASK | class | WARP_LANE_MULTI,
             verdict: OK,
         };
     }
-    Outcome {
+    Ruling {
         next: joined | adds << WARP_CLASS_SHIFT,
         verdict: OK,
     }
@@ -531,10 +531,10 @@ pub const fn added_beside_loads(differs: u64, compared: u64) -> u64 {
 /// A load leaves the cell to the writer it raced with, and so does a write where the cell knows a
 /// weak write already: nothing conflicts with more, and threads that all store to one granule do
 /// not fight over its cell. Any other write takes the cell over.
-const fn conflict(cell: u64, fresh: u64, class: u64, kind: u32, verdict: u32) -> Outcome {
+const fn conflict(cell: u64, fresh: u64, class: u64, kind: u32, verdict: u32) -> Ruling {
     let keep = kind <= STRONG_LOAD_CTA || class == CLASS_BITS;
     let next = if keep { cell } else { fresh };
-    Outcome { next, verdict }
+    Ruling { next, verdict }
 }
 
 /// The bits of the warp epoch: they lie between the cell's fixed fields and the barrier epoch.

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, Issue, Kind, Location, Order, Race, Scope, Shape, Span,
-    Thread, Waited, Warp,
+    Access, Arrival, Completion, Engine, Issue, Location, MemoryOrder, OpKind, Race, Scope, Shape,
+    Span, Thread, Waited, Warp,
 };
 
 /// Two CTAs in a cluster, of two warps.
@@ -320,8 +320,8 @@ fn send(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
         Event::Access(me, writes, at) => {
             let me = thread(me);
             let access = Access {
-                kind: if writes { Kind::Store } else { Kind::Load },
-                order: Order::Weak,
+                kind: if writes { OpKind::Store } else { OpKind::Load },
+                order: MemoryOrder::Weak,
                 bytes: 4,
                 elements: 1,
                 site: at,
@@ -358,12 +358,16 @@ fn send(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
             engine.mbarrier_arrive(
                 thread(me),
                 barrier(at),
-                Order::Release(Scope::Cluster),
+                MemoryOrder::Release(Scope::Cluster),
                 ends,
             );
         }
         Event::Learn(me, at) => {
-            engine.mbarrier_wait(thread(me), barrier(at), Order::Acquire(Scope::Cluster));
+            engine.mbarrier_wait(
+                thread(me),
+                barrier(at),
+                MemoryOrder::Acquire(Scope::Cluster),
+            );
         }
         Event::Meet(cta) => {
             for warp in 0..2 {

@@ -4,15 +4,16 @@
 use std::collections::BTreeSet;
 
 use shadow::hb::{
-    Access, Engine, Enough, FenceKind, Kind, Location, Order, Race, Scope, Shape, Thread, Warp,
+    Access, Engine, Enough, FenceKind, Location, MemoryOrder, OpKind, Race, Scope, Shape, Thread,
+    Warp,
 };
 
-const LOAD: Access = word(Kind::Load, Order::Weak);
-const STORE: Access = word(Kind::Store, Order::Weak);
-const NARROW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Cta));
-const RMW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Gpu));
+const LOAD: Access = word(OpKind::Load, MemoryOrder::Weak);
+const STORE: Access = word(OpKind::Store, MemoryOrder::Weak);
+const NARROW: Access = word(OpKind::Rmw, MemoryOrder::Relaxed(Scope::Cta));
+const RMW: Access = word(OpKind::Rmw, MemoryOrder::Relaxed(Scope::Gpu));
 
-const fn word(kind: Kind, order: Order) -> Access {
+const fn word(kind: OpKind, order: MemoryOrder) -> Access {
     Access {
         kind,
         order,
@@ -105,8 +106,8 @@ fn whoever_wants_to_hear_of_all_does() {
         access(&mut engine, cta, STORE, 0, DATA);
     }
     let store = Access {
-        kind: Kind::Store,
-        order: Order::Weak,
+        kind: OpKind::Store,
+        order: MemoryOrder::Weak,
         bytes: 4,
         elements: 1,
         site: 1,

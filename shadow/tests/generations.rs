@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 
 use shadow::hb::{
-    Access, Active, Arrival, Engine, Generations, Kind, Location, Order, Shape, Warp,
+    Access, Active, Arrival, Engine, Generations, Location, MemoryOrder, OpKind, Shape, Warp,
 };
 
 /// Most commands of a program.
@@ -165,10 +165,10 @@ fn judge(program: &Program, first: usize) -> Judged {
             Step::Access(command) => {
                 let access = Access {
                     kind: match command {
-                        Write => Kind::Store,
-                        _ => Kind::Load,
+                        Write => OpKind::Store,
+                        _ => OpKind::Load,
                     },
-                    order: Order::Weak,
+                    order: MemoryOrder::Weak,
                     bytes: 4,
                     elements: 1,
                     site: 0,

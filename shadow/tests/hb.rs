@@ -12,7 +12,8 @@ use plain::{Judge, Party, index, members, mutual, thread};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
-    Access, Arrival, Engine, Enough, FenceKind, Kind, LANES, Location, Order, Scope, Shape, Warp,
+    Access, Arrival, Engine, Enough, FenceKind, LANES, Location, MemoryOrder, OpKind, Scope, Shape,
+    Warp,
 };
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
@@ -37,8 +38,8 @@ enum Event {
     /// The warps of a cluster meet, those of the mask with a relaxed arrival; a phase.
     Cluster(u64, u32),
     /// Arrivals that end the phase or not.
-    Mbarrier(Warp, u32, Order, bool),
-    MbarrierWait(Warp, u32, Order),
+    Mbarrier(Warp, u32, MemoryOrder, bool),
+    MbarrierWait(Warp, u32, MemoryOrder),
     Exit(Warp, u32),
 }
 
@@ -178,8 +179,8 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     sent(&mut late, &live, now);
                     engine.cluster_arrive(warp, mask, phase, relaxed);
                     let order = match relaxed {
-                        true => Order::Relaxed(Scope::Cluster),
-                        false => Order::Release(Scope::Cluster),
+                        true => MemoryOrder::Relaxed(Scope::Cluster),
+                        false => MemoryOrder::Release(Scope::Cluster),
                     };
                     for &me in &live {
                         heads.extend(judge.arrive(me, order));
@@ -214,7 +215,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     engine.mbarrier_wait(thread(me), Location::Global(64), *order);
                     let mut heads = judge.arrivals[1].clone();
                     match order {
-                        Order::Relaxed(scope) => {
+                        MemoryOrder::Relaxed(scope) => {
                             heads.retain(|head| {
                                 mutual(
                                     head.party(),
@@ -275,23 +276,27 @@ fn access() -> impl Strategy<Value = (Access, (u64, u64))> {
     (0..4u32, order, shape).prop_map(|(kind, (order, scope), shape)| {
         let ((address, bytes), apart, elements) = shape;
         let scope = SCOPES[scope];
-        let kind = [Kind::Load, Kind::Store, Kind::Rmw, Kind::Reduction][kind as usize];
-        let atomic = matches!(kind, Kind::Rmw | Kind::Reduction);
+        let kind = [OpKind::Load, OpKind::Store, OpKind::Rmw, OpKind::Reduction][kind as usize];
+        let atomic = matches!(kind, OpKind::Rmw | OpKind::Reduction);
         let order = match (order, kind) {
-            (0..3, _) if !atomic => Order::Weak,
-            (3, Kind::Load) => Order::ReadOnly,
-            (4..6, Kind::Load) => Order::Acquire(scope),
-            (4..6, Kind::Store | Kind::Reduction) => Order::Release(scope),
-            (4, Kind::Rmw) => Order::Acquire(scope),
-            (5, Kind::Rmw) => Order::Release(scope),
-            (6, Kind::Rmw) => Order::AcqRel(scope),
-            _ => Order::Relaxed(scope),
+            (0..3, _) if !atomic => MemoryOrder::Weak,
+            (3, OpKind::Load) => MemoryOrder::ReadOnly,
+            (4..6, OpKind::Load) => MemoryOrder::Acquire(scope),
+            (4..6, OpKind::Store | OpKind::Reduction) => MemoryOrder::Release(scope),
+            (4, OpKind::Rmw) => MemoryOrder::Acquire(scope),
+            (5, OpKind::Rmw) => MemoryOrder::Release(scope),
+            (6, OpKind::Rmw) => MemoryOrder::AcqRel(scope),
+            _ => MemoryOrder::Relaxed(scope),
         };
         let access = Access {
             kind,
             order,
             bytes,
-            elements: if order == Order::Weak { elements } else { 1 },
+            elements: if order == MemoryOrder::Weak {
+                elements
+            } else {
+                1
+            },
             site: 0,
         };
         (access, (address, apart * u64::from(bytes)))
@@ -316,12 +321,12 @@ fn events() -> impl Strategy<Value = Event> {
         // One barrier, used by the first cluster: its scopes are cta and cluster.
         1 => (0..2u64, 0..2u32, lanes(), 0..4usize, any::<bool>()).prop_map(
             |(cta, warp, lanes, order, completes)| {
-                let order = [Order::Release, Order::Relaxed][order / 2](SCOPES[order % 2]);
+                let order = [MemoryOrder::Release, MemoryOrder::Relaxed][order / 2](SCOPES[order % 2]);
                 Event::Mbarrier(Warp { cta, warp }, lanes, order, completes)
             }
         ),
         1 => (0..2u64, 0..2u32, lanes(), 0..4usize).prop_map(|(cta, warp, lanes, order)| {
-            let order = [Order::Acquire, Order::Relaxed][order / 2](SCOPES[order % 2]);
+            let order = [MemoryOrder::Acquire, MemoryOrder::Relaxed][order / 2](SCOPES[order % 2]);
             Event::MbarrierWait(Warp { cta, warp }, lanes, order)
         }),
         1 => (0..2u64, 0..16u32).prop_map(|(cluster, relaxed)| Event::Cluster(cluster, relaxed)),
@@ -341,14 +346,14 @@ fn handed_over() -> impl Strategy<Value = Event> {
         site: 0,
     };
     let forced = FenceKind::ScForced;
-    let gpu = Order::Relaxed(Scope::Gpu);
+    let gpu = MemoryOrder::Relaxed(Scope::Gpu);
     prop_oneof![
         2 => (warps(), 0..2u64).prop_map(move |(warp, word)| {
             let warp_of_data = 64 * (2 * warp.cta + u64::from(warp.warp)) + 1024 * word;
-            Event::Access(warp, u32::MAX, access(Kind::Store, Order::Weak), (1024 + warp_of_data, 4))
+            Event::Access(warp, u32::MAX, access(OpKind::Store, MemoryOrder::Weak), (1024 + warp_of_data, 4))
         }),
         2 => (warps(), lanes(), 0..8u64).prop_map(move |(warp, lanes, of)| {
-            Event::Access(warp, lanes, access(Kind::Load, Order::Weak), (1024 + 64 * of, 4))
+            Event::Access(warp, lanes, access(OpKind::Load, MemoryOrder::Weak), (1024 + 64 * of, 4))
         }),
         4 => (warps(), lanes()).prop_map(move |(warp, lanes)| {
             Event::Fence(warp, lanes, forced, Scope::Gpu)
@@ -357,7 +362,7 @@ fn handed_over() -> impl Strategy<Value = Event> {
             Event::Fence(warp, lanes, forced, SCOPES[scope])
         }),
         3 => (warps(), 0..2u64, 0..4usize).prop_map(move |(warp, word, kind)| {
-            let kind = [Kind::Load, Kind::Store, Kind::Rmw, Kind::Reduction][kind];
+            let kind = [OpKind::Load, OpKind::Store, OpKind::Rmw, OpKind::Reduction][kind];
             Event::Access(warp, 1, access(kind, gpu), (4 * word, 0))
         }),
         4 => (0..2u64).prop_map(Event::CtaBarrier),

@@ -1,16 +1,17 @@
 //! What the happens-before engine forgets, and what it must not.
 
 use shadow::hb::{
-    Access, Arrival, Engine, FenceKind, Format, Kind, Location, Order, Race, Scope, Shape, Warp,
+    Access, Arrival, Engine, FenceKind, Format, Location, MemoryOrder, OpKind, Race, Scope, Shape,
+    Warp,
 };
 
-const LOAD: Access = word(Kind::Load, Order::Weak);
-const STORE: Access = word(Kind::Store, Order::Weak);
-const RMW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Gpu));
-const RELAXED_LOAD: Access = word(Kind::Load, Order::Relaxed(Scope::Gpu));
-const RELAXED_STORE: Access = word(Kind::Store, Order::Relaxed(Scope::Gpu));
+const LOAD: Access = word(OpKind::Load, MemoryOrder::Weak);
+const STORE: Access = word(OpKind::Store, MemoryOrder::Weak);
+const RMW: Access = word(OpKind::Rmw, MemoryOrder::Relaxed(Scope::Gpu));
+const RELAXED_LOAD: Access = word(OpKind::Load, MemoryOrder::Relaxed(Scope::Gpu));
+const RELAXED_STORE: Access = word(OpKind::Store, MemoryOrder::Relaxed(Scope::Gpu));
 
-const fn word(kind: Kind, order: Order) -> Access {
+const fn word(kind: OpKind, order: MemoryOrder) -> Access {
     Access {
         kind,
         order,
@@ -230,8 +231,8 @@ fn a_lock_keeps_few_releases() {
 
 #[test]
 fn a_lock_by_release_stores_keeps_few_releases() {
-    let acquire = word(Kind::Rmw, Order::Acquire(Scope::Gpu));
-    let release = word(Kind::Store, Order::Release(Scope::Gpu));
+    let acquire = word(OpKind::Rmw, MemoryOrder::Acquire(Scope::Gpu));
+    let release = word(OpKind::Store, MemoryOrder::Release(Scope::Gpu));
     let stores = |engine: &mut Engine, me: Warp| {
         one(engine, me, acquire, 0, FLAG);
         critical(engine, me);
@@ -261,7 +262,7 @@ fn observing_a_flag_says_nothing_about_another_memory() {
 fn a_reduction_of_one_lane_does_not_hide_what_it_has_seen_of_others() {
     let mut engine = engine(1, 32);
     let me = warp(0, 0);
-    let reduction = word(Kind::Reduction, Order::Relaxed(Scope::Gpu));
+    let reduction = word(OpKind::Reduction, MemoryOrder::Relaxed(Scope::Gpu));
     all(&mut engine, me, 0b11, RMW, 0, FLAG);
     all(&mut engine, me, 0b10, reduction, 0, FLAG);
     // Lane 1 comes after lane 0's addition, and its own; lane 0 after neither of lane 1's.
@@ -273,8 +274,8 @@ fn a_reduction_of_one_lane_does_not_hide_what_it_has_seen_of_others() {
 fn new_memory_has_no_history_and_its_neighbours_keep_theirs() {
     let mut engine = engine(2, 32);
     let access = |site| Access {
-        kind: Kind::Store,
-        order: Order::Weak,
+        kind: OpKind::Store,
+        order: MemoryOrder::Weak,
         bytes: 4,
         elements: 1,
         site,

@@ -12,7 +12,8 @@
 use std::collections::HashSet;
 
 use shadow::hb::{
-    Access, Engine, Generations, Kind, Location, Operation, Order, Scope, Shape, Thread, Warp,
+    Access, Engine, Generations, Location, MemoryOrder, OpKind, Operation, Scope, Shape, Thread,
+    Warp,
 };
 
 /// Most commands of a program.
@@ -228,10 +229,10 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
             Write | Read => {
                 let access = Access {
                     kind: match command {
-                        Write => Kind::Store,
-                        _ => Kind::Load,
+                        Write => OpKind::Store,
+                        _ => OpKind::Load,
                     },
-                    order: Order::Weak,
+                    order: MemoryOrder::Weak,
                     bytes: 4,
                     elements: 1,
                     site: 0,
@@ -248,7 +249,7 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
                 let at = location(barrier);
                 let wrong = generations.mbarrier_operate(&mut engine, me, 0, at, Operation::Arrive);
                 unphased |= wrong.is_some();
-                engine.mbarrier_arrive(me, at, Order::Release(Scope::Cta), ends);
+                engine.mbarrier_arrive(me, at, MemoryOrder::Release(Scope::Cta), ends);
                 if ends {
                     unphased |= generations.mbarrier_complete(at).count() > 0;
                 }
@@ -266,7 +267,7 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
             Wait(barrier, _) => {
                 let at = location(barrier);
                 unphased |= generations.mbarrier_wait(&mut engine, me, 0, at).is_some();
-                engine.mbarrier_wait(me, at, Order::Acquire(Scope::Cta));
+                engine.mbarrier_wait(me, at, MemoryOrder::Acquire(Scope::Cta));
             }
         }
     }

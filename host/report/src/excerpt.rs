@@ -8,8 +8,8 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Re
 use crate::advice::{excerpt as place_of, line as line_of};
 use crate::log::{self, HostFrame};
 use crate::model::{
-    Access, Act, Address, FrameAt, KernelLaunch, Kind, Level, Misused, Op, Race, Report, Semantics,
-    Space, Standing,
+    Access, Act, Address, FrameAt, KernelLaunch, Level, Misused, Op, Race, RaceKind, Report,
+    Semantics, Space, Standing,
 };
 use crate::names;
 use crate::rules::RuleId;
@@ -199,7 +199,7 @@ pub(crate) fn labels(race: &Race) -> [String; 2] {
         let did = match access.act() {
             _ if access.op == Op::Bar => {
                 let did = match race.kind {
-                    Kind::Misuse(Misused::ExitBeforeBarrier | Misused::SkippedBarrier) => {
+                    RaceKind::Misuse(Misused::ExitBeforeBarrier | Misused::SkippedBarrier) => {
                         "waited here, and other threads of the block never came"
                     }
                     _ => "came here",
@@ -425,7 +425,9 @@ fn also(race: &Race, sources: &Sources) -> impl Iterator<Item = String> {
         let times = counted(related.count, "time");
         match related.kind {
             // It has one place, and is no access.
-            Kind::Misuse(_) => format!("{} at {}, {times}", related.rule, line_of(second, sources)),
+            RaceKind::Misuse(_) => {
+                format!("{} at {}, {times}", related.rule, line_of(second, sources))
+            }
             _ => format!(
                 "{} and {}, {times}",
                 place_of(first, sources),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 pub use self::access::{Access, BarrierAt, Barriers, FrameAt, HeldLock, PtxLine, Value};
-pub use self::kind::{Certainty, Kind, Misused, Op, Role, Space};
+pub use self::kind::{Certainty, Misused, Op, RaceKind, Role, Space};
 pub use self::related::{Pair, Related};
 pub use crate::choice::Unchosen;
 pub use crate::executed::{Executed, Tally};
@@ -170,7 +170,7 @@ pub struct DeviceName {
 /// How a run came out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// Races of at least the level that counts.
     Races,
     /// No such races, and enough was checked.
@@ -205,7 +205,7 @@ pub struct Summary {
     /// No finding fails the run (`--fail-on never`).
     pub findings_pass: bool,
     /// How it came out.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
 /// What was checked and what was not.
@@ -447,7 +447,7 @@ pub struct Race {
     /// Both sides are writes, and not all that they wrote is known: they may always have written the same bytes.
     pub values_unknown: bool,
     /// What both sides do.
-    pub kind: Kind,
+    pub kind: RaceKind,
     /// The memory that it is in.
     pub space: Space,
     /// How sure it is.

@@ -5,7 +5,7 @@
 
 use report::log::Semantics;
 use report::replay::{Did, FenceOrder, Op, Role, Step};
-use shadow::hb::{Access, Completion, FenceKind, Kind, LANES, Location, Order, Race, Span};
+use shadow::hb::{Access, Completion, FenceKind, LANES, Location, MemoryOrder, OpKind, Race, Span};
 
 use crate::log;
 use crate::traced::{EventKind, TraceEvent};
@@ -270,7 +270,7 @@ impl Between {
 fn orders(what: &EventKind) -> bool {
     match what {
         EventKind::Access { access, .. } => {
-            access.order.scope().is_some() || matches!(access.kind, Kind::Rmw | Kind::Reduction)
+            access.order.scope().is_some() || matches!(access.kind, OpKind::Rmw | OpKind::Reduction)
         }
         EventKind::Copy { .. } => false,
         _ => true,
@@ -317,8 +317,8 @@ fn did(what: &EventKind, racing: bool) -> Did {
             at, order, over, ..
         } => Did::Mbarrier {
             address: at.address(),
-            arrives: matches!(order, Some(Order::Release(_))),
-            waits: matches!(order, Some(Order::Acquire(_))),
+            arrives: matches!(order, Some(MemoryOrder::Release(_))),
+            waits: matches!(order, Some(MemoryOrder::Acquire(_))),
             over: *over,
         },
         EventKind::MbarrierComplete { at } => Did::MbarrierComplete {
@@ -330,18 +330,18 @@ fn did(what: &EventKind, racing: bool) -> Did {
 
 fn access_of(access: &Access, location: Option<Location>, racing: bool) -> Did {
     let (order, scope) = match access.order {
-        Order::Weak | Order::ReadOnly => (Semantics::Weak, None),
-        Order::Relaxed(scope) => (Semantics::Relaxed, Some(scope)),
-        Order::Acquire(scope) => (Semantics::Acquire, Some(scope)),
-        Order::Release(scope) => (Semantics::Release, Some(scope)),
-        Order::AcqRel(scope) => (Semantics::AcqRel, Some(scope)),
+        MemoryOrder::Weak | MemoryOrder::ReadOnly => (Semantics::Weak, None),
+        MemoryOrder::Relaxed(scope) => (Semantics::Relaxed, Some(scope)),
+        MemoryOrder::Acquire(scope) => (Semantics::Acquire, Some(scope)),
+        MemoryOrder::Release(scope) => (Semantics::Release, Some(scope)),
+        MemoryOrder::AcqRel(scope) => (Semantics::AcqRel, Some(scope)),
     };
     Did::Access {
         op: match access.kind {
-            Kind::Load => Op::Ld,
-            Kind::Store => Op::St,
-            Kind::Rmw => Op::Atom,
-            Kind::Reduction => Op::Red,
+            OpKind::Load => Op::Ld,
+            OpKind::Store => Op::St,
+            OpKind::Rmw => Op::Atom,
+            OpKind::Reduction => Op::Red,
         },
         order,
         scope,

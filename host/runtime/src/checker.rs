@@ -32,7 +32,7 @@ use crate::source_position;
 use crate::streams::Streams;
 use crate::variables::{self, SharedVariable};
 
-pub use self::launch::{Busy, Extent, Invocation, Outcome, PendingLaunch};
+pub use self::launch::{Busy, Extent, Invocation, LaunchOutcome, PendingLaunch};
 pub use self::nested::Ancestor;
 
 /// Number of a module in the process.
@@ -355,7 +355,7 @@ impl Checker {
         &mut self,
         device: &dyn Device,
         pending: PendingLaunch,
-        outcome: Outcome,
+        outcome: LaunchOutcome,
         mut findings: Option<Findings>,
     ) -> Option<String> {
         let mut launch = pending.launch.clone();

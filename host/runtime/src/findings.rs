@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use shadow::hb::{Engine, Kind, Launched, Location, Order, Race, Stats, Thread};
+use shadow::hb::{Engine, Launched, Location, MemoryOrder, OpKind, Race, Stats, Thread};
 
 use crate::happens_before::Unordered;
 use crate::instructions::Instructions;
@@ -121,7 +121,7 @@ impl Doubts {
 /// Whether an access takes part in the observation order of its location.
 fn is_strong(instructions: &Instructions, site: u32) -> bool {
     let order = instructions.access(site).map(|access| access.order);
-    order.and_then(Order::scope).is_some()
+    order.and_then(MemoryOrder::scope).is_some()
 }
 
 /// A misuse of a barrier or of a warp operation, by the sites of both instructions: the same where it takes one.
@@ -186,7 +186,7 @@ impl Findings {
     pub(crate) fn is_by_later_block(&self, found: &Found) -> bool {
         let kind = |site| self.instructions.access(site).map(|access| access.kind);
         let [before, now] = [found.race.earlier.site, found.race.later.site].map(kind);
-        found.ascending && before == Some(Kind::Load) && !matches!(now, None | Some(Kind::Load))
+        found.ascending && before == Some(OpKind::Load) && !matches!(now, None | Some(OpKind::Load))
     }
 
     pub(crate) fn clocks(&self) -> Option<log::Clocks> {

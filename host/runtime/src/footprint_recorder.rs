@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use events::{Bytes, Executing};
 use ptx::ast::Space;
-use shadow::hb::{Access, Kind, LANES, Order, Scope};
+use shadow::hb::{Access, LANES, MemoryOrder, OpKind, Scope};
 use shadow::streams::{Footprint, Touch};
 
 use crate::instructions::Instructions;
@@ -198,18 +198,18 @@ impl FootprintRecorder {
         let address = |lane: u32| addresses[lane as usize];
         let fenced = self.fenced.get(&warp).copied().unwrap_or(0);
         let releases = match access.order {
-            Order::Release(_) | Order::AcqRel(_) => who.lanes,
+            MemoryOrder::Release(_) | MemoryOrder::AcqRel(_) => who.lanes,
             _ => who.lanes & fenced,
         };
-        if access.kind != Kind::Load && releases != 0 {
+        if access.kind != OpKind::Load && releases != 0 {
             let flags = &mut self.touched.released_flags;
             flags.touch_lanes(touch(true), first(who), releases, address);
         }
-        if access.kind != Kind::Store {
+        if access.kind != OpKind::Store {
             let flags = &mut self.touched.read_flags;
             flags.touch_lanes(touch(false), first(who), who.lanes, address);
             match access.order {
-                Order::Acquire(_) | Order::AcqRel(_) => self.acquires(who),
+                MemoryOrder::Acquire(_) | MemoryOrder::AcqRel(_) => self.acquires(who),
                 _ => *self.unacquired_reads.entry(warp).or_default() |= who.lanes,
             }
         }
@@ -230,7 +230,7 @@ impl FootprintRecorder {
                 self.signals(who, access, addresses);
             }
         }
-        if scope.is_some() && access.kind != Kind::Store {
+        if scope.is_some() && access.kind != OpKind::Store {
             self.learns(who);
         }
     }
@@ -244,7 +244,7 @@ impl FootprintRecorder {
             false => (access.bytes * access.elements, 1),
         };
         let touch = Touch {
-            writes: access.kind != Kind::Load,
+            writes: access.kind != OpKind::Load,
             wide: scope >= Some(Scope::Gpu),
             bytes,
             site: access.site,

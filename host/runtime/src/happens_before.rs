@@ -16,8 +16,9 @@ use events::{AccessKind, Bytes, Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
-    Access, Active, Arrival, Atomics, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES,
-    Launched, Location, LockOrder, Operation, Order, Rule, Shape, Span, Strong, Thread, Warp,
+    Access, Active, Arrival, Atomics, Completion, Engine, Enough, FenceOrder, Issue, LANES,
+    Launched, Location, LockOrder, MemoryOrder, OpKind, Operation, Rule, Shape, Span, Strong,
+    Thread, Warp,
 };
 
 use self::barriers::Barriers;
@@ -128,7 +129,7 @@ impl HappensBefore {
             else {
                 continue;
             };
-            if access.order.scope().is_none() && access.kind != Kind::Rmw {
+            if access.order.scope().is_none() && access.kind != OpKind::Rmw {
                 let site = site as usize;
                 let known = self.proved.len().max(site + 1);
                 self.proved.resize(known, false);
@@ -218,11 +219,11 @@ impl HappensBefore {
 
     /// The same access under the model that was asked for.
     fn under_model(&self, mut access: Access) -> Access {
-        if self.model == Some(Model::Scoped) && matches!(access.kind, Kind::Load | Kind::Rmw) {
+        if self.model == Some(Model::Scoped) && matches!(access.kind, OpKind::Load | OpKind::Rmw) {
             // What a strong read observes it acquires.
             access.order = match access.order {
-                Order::Relaxed(scope) => Order::Acquire(scope),
-                Order::Release(scope) => Order::AcqRel(scope),
+                MemoryOrder::Relaxed(scope) => MemoryOrder::Acquire(scope),
+                MemoryOrder::Release(scope) => MemoryOrder::AcqRel(scope),
                 other => other,
             };
         }
@@ -353,7 +354,7 @@ impl Observer for HappensBefore {
             )
         };
         self.exists(who, written.order.scope().is_none(), location);
-        let reads = matches!(written.kind, Kind::Load | Kind::Rmw);
+        let reads = matches!(written.kind, OpKind::Load | OpKind::Rmw);
         if let (Some(lifetimes), true, Some(_)) =
             (&mut self.lifetimes, reads, written.order.scope())
         {
@@ -409,7 +410,7 @@ impl Observer for HappensBefore {
         }
         let loads = |site| {
             let access: Option<Access> = instructions.access(site);
-            access.is_some_and(|access| access.kind == Kind::Load)
+            access.is_some_and(|access| access.kind == OpKind::Load)
         };
         let idle = races.iter().filter(|_| self.idle);
         for race in idle.filter(|race| loads(race.earlier.site)) {
@@ -424,7 +425,7 @@ impl Observer for HappensBefore {
             let stores = sides::are_stores(instructions, &race);
             open.extend(pairs.keep(class, race, stores));
         }
-        let looks = !self.knows_swaps && (self.idle || written.kind == Kind::Load);
+        let looks = !self.knows_swaps && (self.idle || written.kind == OpKind::Load);
         if looks {
             let polls = &mut self.polls;
             polls.look(engine, active(who), &written, self.idle, location);
@@ -594,10 +595,10 @@ impl Observer for HappensBefore {
         if !self.knows_swaps {
             self.doubts
                 .copies(meaning.site, target, issue.reduces.is_some());
-            for (kind, Span { location, bytes }) in [(Kind::Load, from), (Kind::Store, to)] {
+            for (kind, Span { location, bytes }) in [(OpKind::Load, from), (OpKind::Store, to)] {
                 let access = Access {
                     kind,
-                    order: Order::Weak,
+                    order: MemoryOrder::Weak,
                     bytes,
                     elements: 1,
                     site: meaning.site,

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use ptx::ast::{Instruction, Module, Operand};
 use ptx::isa::{self, AtomicOp, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
-use shadow::hb::{Access, Atomics, Kind, Look, Order, Scope, Waited};
+use shadow::hb::{Access, Atomics, Look, MemoryOrder, OpKind, Scope, Waited};
 
 use crate::{grid, log, names};
 
@@ -72,7 +72,7 @@ impl Meaning {
     /// What it is for, if it is an atomic.
     pub(crate) fn atomics(&self) -> Atomics {
         match self.access {
-            Some(access) if matches!(access.kind, Kind::Rmw | Kind::Reduction) => match () {
+            Some(access) if matches!(access.kind, OpKind::Rmw | OpKind::Reduction) => match () {
                 () if self.counts => Atomics::Count,
                 () if self.waits => Atomics::Wait,
                 () if self.signal => Atomics::Signal,
@@ -282,10 +282,12 @@ fn waited(instruction: &Instruction) -> Waited {
 /// still uses the object is reported.
 fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {
     let (kind, order) = match op {
-        MbarrierOp::Init => (Kind::Store, Order::Weak),
-        MbarrierOp::TestWait | MbarrierOp::TryWait => (Kind::Load, Order::Relaxed(Scope::Sys)),
+        MbarrierOp::Init => (OpKind::Store, MemoryOrder::Weak),
+        MbarrierOp::TestWait | MbarrierOp::TryWait => {
+            (OpKind::Load, MemoryOrder::Relaxed(Scope::Sys))
+        }
         MbarrierOp::Inval | MbarrierOp::PendingCount => return None,
-        _ => (Kind::Reduction, Order::Relaxed(Scope::Sys)),
+        _ => (OpKind::Reduction, MemoryOrder::Relaxed(Scope::Sys)),
     };
     Some(Access {
         kind,
@@ -301,35 +303,35 @@ fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {
 fn access(op: &MemoryOp, site: u32) -> Option<Access> {
     if op.kind == MemoryKind::Texture {
         return Some(Access {
-            kind: Kind::Load,
-            order: Order::ReadOnly,
+            kind: OpKind::Load,
+            order: MemoryOrder::ReadOnly,
             bytes: 0,
             elements: 1,
             site,
         });
     }
     let kind = match op.kind {
-        MemoryKind::Load => Kind::Load,
-        MemoryKind::Store => Kind::Store,
-        MemoryKind::Rmw => Kind::Rmw,
-        MemoryKind::Reduction => Kind::Reduction,
-        MemoryKind::MatrixLoad | MemoryKind::SurfaceLoad => Kind::Load,
-        MemoryKind::MatrixStore | MemoryKind::SurfaceStore => Kind::Store,
+        MemoryKind::Load => OpKind::Load,
+        MemoryKind::Store => OpKind::Store,
+        MemoryKind::Rmw => OpKind::Rmw,
+        MemoryKind::Reduction => OpKind::Reduction,
+        MemoryKind::MatrixLoad | MemoryKind::SurfaceLoad => OpKind::Load,
+        MemoryKind::MatrixStore | MemoryKind::SurfaceStore => OpKind::Store,
         // `cp.reduce.async.bulk` and `red.async`. Observers get them as copies.
-        MemoryKind::BulkCopy | MemoryKind::AsyncStore if op.op.is_some() => Kind::Reduction,
+        MemoryKind::BulkCopy | MemoryKind::AsyncStore if op.op.is_some() => OpKind::Reduction,
         _ => return None,
     };
     let copied = matches!(op.kind, MemoryKind::BulkCopy | MemoryKind::AsyncStore);
     let observed = !op.is_plain() && !copied;
     let within = op.scope;
     let order = match op.sem {
-        Semantics::Weak if op.nc => Order::ReadOnly,
-        Semantics::Weak => Order::Weak,
-        Semantics::Relaxed => Order::Relaxed(within),
-        Semantics::Acquire => Order::Acquire(within),
-        Semantics::Release => Order::Release(within),
-        Semantics::AcqRel => Order::AcqRel(within),
-        Semantics::Volatile | Semantics::Mmio => Order::Relaxed(Scope::Sys),
+        Semantics::Weak if op.nc => MemoryOrder::ReadOnly,
+        Semantics::Weak => MemoryOrder::Weak,
+        Semantics::Relaxed => MemoryOrder::Relaxed(within),
+        Semantics::Acquire => MemoryOrder::Acquire(within),
+        Semantics::Release => MemoryOrder::Release(within),
+        Semantics::AcqRel => MemoryOrder::AcqRel(within),
+        Semantics::Volatile | Semantics::Mmio => MemoryOrder::Relaxed(Scope::Sys),
     };
     let bytes = op.atomic_bytes();
     (observed || bytes > 0).then_some(Access {

@@ -44,7 +44,9 @@ mod verify;
 
 use report::log;
 
-pub use checker::{Ancestor, Checker, Extent, ModuleKey, Outcome, PendingLaunch, Prepared, thread};
+pub use checker::{
+    Ancestor, Checker, Extent, LaunchOutcome, ModuleKey, PendingLaunch, Prepared, thread,
+};
 pub use choice::Choice;
 pub use code::{Code, FIRST_SITE};
 pub use findings::Findings;

@@ -255,7 +255,7 @@ pub fn parse_sample(text: &str) -> Result<u32, String> {
 
 /// What a process was asked for.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RequestedCheck {
     /// How to check it.
     pub options: Options,
     /// The folder for its log.
@@ -268,7 +268,7 @@ pub struct Asked {
 ///
 /// # Errors
 /// When the variables are set but make no sense.
-pub fn from_environment() -> Result<Option<Asked>, String> {
+pub fn from_environment() -> Result<Option<RequestedCheck>, String> {
     let Some(folder) = run::variable(DIRECTORY_VARIABLE) else {
         return Ok(None);
     };
@@ -279,7 +279,7 @@ pub fn from_environment() -> Result<Option<Asked>, String> {
         })?,
         None => Options::default(),
     };
-    Ok(Some(Asked {
+    Ok(Some(RequestedCheck {
         options,
         folder: folder.into(),
         spare,

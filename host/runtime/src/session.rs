@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use driver::gpu::{Event, Gpu};
 use driver::sys::CUresult;
 
-use crate::checker::{Checker, Extent, Invocation, ModuleKey, Outcome, PendingLaunch};
+use crate::checker::{Checker, Extent, Invocation, LaunchOutcome, ModuleKey, PendingLaunch};
 use crate::happens_before::HappensBefore;
 
 /// How long a launch waits for others in whose place it wants to be checked.
@@ -614,12 +614,12 @@ impl Session {
                 true => None,
                 false => self.checker.journal(gpu, &pending, key, extent, false),
             };
-            let outcome = Outcome {
+            let outcome = LaunchOutcome {
                 seconds,
                 refused: is_refused,
                 invalid: is_invalid,
                 error: error.clone(),
-                ..Outcome::default()
+                ..LaunchOutcome::default()
             };
             let findings = journal.map(HappensBefore::finish);
             self.checker.end(gpu, pending, outcome, findings);

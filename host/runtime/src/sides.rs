@@ -2,7 +2,7 @@
 
 use events::SHARED_STEP;
 use ptx::ast::Space;
-use shadow::hb::{Access, Kind, LANES, Location, Order, Race, Rule, Shape, Side, Written};
+use shadow::hb::{Access, LANES, Location, MemoryOrder, OpKind, Race, Rule, Shape, Side, Written};
 
 use crate::instructions::Instructions;
 use crate::log::Value;
@@ -35,7 +35,7 @@ pub(crate) struct Sides<'a> {
 pub(crate) fn are_stores(instructions: &Instructions, race: &Race) -> bool {
     let store = |side: Side| {
         let access = instructions.access(side.site);
-        access.is_some_and(|access| access.kind == Kind::Store)
+        access.is_some_and(|access| access.kind == OpKind::Store)
     };
     matches!(race.rule, Rule::Unordered | Rule::Scope) && store(race.earlier) && store(race.later)
 }
@@ -120,7 +120,7 @@ impl Sides<'_> {
     /// When the earlier side's access by a lane was made, and whether it stands for several.
     fn earlier(&self, race: &Race, lane: u32) -> (Moment, bool) {
         let several = race.made.is_of_several();
-        let weak = |access: Access| access.order == Order::Weak;
+        let weak = |access: Access| access.order == MemoryOrder::Weak;
         // The first of several may have been by any lane. Weak stores of lanes by one instruction
         // race with one another, so that it is known if they differ.
         let lane = match several
@@ -149,15 +149,15 @@ impl Sides<'_> {
         };
         let found = |at| self.element(race, &access, at, several);
         match access.kind {
-            Kind::Load => Value {
+            OpKind::Load => Value {
                 old: found(made),
                 new: None,
             },
-            Kind::Store => Value {
+            OpKind::Store => Value {
                 old: None,
                 new: found(made),
             },
-            Kind::Rmw | Kind::Reduction => Value {
+            OpKind::Rmw | OpKind::Reduction => Value {
                 old: found(made.before()),
                 new: found(made),
             },

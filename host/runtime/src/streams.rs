@@ -5,7 +5,7 @@ mod touched;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-pub use shadow::streams::{Footprint, Fork, Kind, Order, Stream, Turn};
+pub use shadow::streams::{Footprint, Fork, Stream, StreamKind, StreamOrder, Turn};
 use shadow::streams::{Meeting, Touch};
 
 pub(crate) use self::touched::{Followed, Touched};
@@ -258,7 +258,7 @@ enum Beside {
 /// The streams of a process, and their work that may not be over.
 #[derive(Debug, Default)]
 pub struct Streams {
-    order: Order,
+    order: StreamOrder,
     pieces: VecDeque<Piece>,
     /// All work is followed, whether there is anything yet that may run beside it or not.
     follows_all: bool,
@@ -291,7 +291,7 @@ impl Streams {
     }
 
     /// What orders the streams. The calls by which the host waits are those of [`Streams`].
-    pub fn order(&mut self) -> &mut Order {
+    pub fn order(&mut self) -> &mut StreamOrder {
         &mut self.order
     }
 
@@ -357,14 +357,14 @@ impl Streams {
         self.tidy();
     }
 
-    /// The host asks whether a stream has done its work; see [`Order::is_done`].
+    /// The host asks whether a stream has done its work; see [`StreamOrder::is_done`].
     pub fn is_done(&mut self, stream: &Stream) -> bool {
         let is_done = self.order.is_done(stream);
         self.tidy();
         is_done
     }
 
-    /// The host asks whether a point has been reached; see [`Order::is_reached`].
+    /// The host asks whether a point has been reached; see [`StreamOrder::is_reached`].
     pub fn is_reached(&mut self, mark: u64) -> bool {
         let is_reached = self.order.is_reached(mark);
         self.tidy();
@@ -645,11 +645,11 @@ mod tests {
 
     use super::*;
 
-    const STREAMS: [(u64, Kind); 4] = [
-        (0, Kind::Legacy),
-        (1, Kind::Blocking),
-        (2, Kind::NonBlocking),
-        (3, Kind::NonBlocking),
+    const STREAMS: [(u64, StreamKind); 4] = [
+        (0, StreamKind::Legacy),
+        (1, StreamKind::Blocking),
+        (2, StreamKind::NonBlocking),
+        (3, StreamKind::NonBlocking),
     ];
 
     fn stream(random: &mut Random) -> Stream {
@@ -718,7 +718,7 @@ mod tests {
             let of = |id| Stream {
                 id,
                 context: 0,
-                kind: Kind::NonBlocking,
+                kind: StreamKind::NonBlocking,
             };
             let mut ran = |stream, followed: Followed| {
                 let at = streams.launch(&of(stream), "", false);
@@ -764,7 +764,7 @@ mod tests {
             let mut random = Random::new(seed);
             let mut streams = Streams::default();
             // The same calls, of which nothing is forgotten.
-            let mut order = Order::default();
+            let mut order = StreamOrder::default();
             let mut all = All::new();
             let unknown = random.below(3) == 0;
             for _ in 0..200 {

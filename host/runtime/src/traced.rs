@@ -5,7 +5,7 @@
 //! opinion can be compared with it, one by one.
 
 use events::Executing;
-use shadow::hb::{Access, Completion, FenceKind, Location, Order, Scope, Span, Waited};
+use shadow::hb::{Access, Completion, FenceKind, Location, MemoryOrder, Scope, Span, Waited};
 
 /// Something that lanes of a warp have done, in the order of the launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub enum EventKind {
         /// Its access of the object, if it is one.
         access: Option<Access>,
         /// How it orders others; none for what is neither an arrival nor a wait.
-        order: Option<Order>,
+        order: Option<MemoryOrder>,
         /// It has ended a phase, or the phase that it waits for is over.
         over: bool,
     },

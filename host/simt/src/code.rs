@@ -595,7 +595,7 @@ pub(crate) struct Func {
 
 /// How much the order means in which the CTAs of a kernel run, whose accesses do not race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Order {
+pub(crate) enum CtaOrder {
     /// Nothing: they may run at the same time.
     #[default]
     Free,
@@ -629,7 +629,7 @@ pub(crate) struct Program {
     /// exchanges between lanes.
     pub(crate) waits: bool,
     /// What keeps its CTAs on one thread of the host.
-    pub(crate) order: Order,
+    pub(crate) order: CtaOrder,
     /// Tests of mbarriers whose failure leads only to themselves, by the number of their op.
     pub(crate) retries: HashMap<u32, Retry>,
     /// True when it asks how many arrivals an mbarrier still waits for.

@@ -15,8 +15,8 @@ use runtime::progress;
 use runtime::streams::At;
 use runtime::variables::SharedVariable;
 use runtime::{
-    Ancestor, Checker, Extent, FootprintObserver, HappensBefore, ModuleKey, Obstacles, Outcome,
-    PendingLaunch, Used,
+    Ancestor, Checker, Extent, FootprintObserver, HappensBefore, LaunchOutcome, ModuleKey,
+    Obstacles, PendingLaunch, Used,
 };
 use simt::{Launch, LaunchError, LaunchStats, LoadError, ModuleId, Schedule, Strays, Tallies};
 
@@ -290,7 +290,7 @@ impl Backend for CheckedSim {
         let stuck = result.as_ref().err();
         let stuck = stuck.and_then(|error| stuck::stuck(error, checker, key));
         let stats = result.as_ref().copied().unwrap_or_default();
-        let outcome = Outcome {
+        let outcome = LaunchOutcome {
             seconds: None,
             refused: false,
             invalid: matches!(result, Err(LaunchError::InvalidConfiguration(_))),

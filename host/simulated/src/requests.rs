@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use ptx::ast::Space;
-use shadow::streams::{Kind, Order, Stream};
+use shadow::streams::{Stream, StreamKind, StreamOrder};
 use simt::{Child, ExecutionPoint, Launch, LaunchError, ModuleId, Request, Requests, Wanted};
 
 use super::CheckedSim;
@@ -21,7 +21,7 @@ use runtime::streams::{At, footprint};
 /// The streams of a grid.
 #[derive(Default)]
 struct Streams {
-    order: Order,
+    order: StreamOrder,
     /// By handle, and for streams of a CTA or a thread by these.
     ids: HashMap<(u64, u64, u32), u64>,
     last: u64,
@@ -45,7 +45,7 @@ impl Streams {
         Stream {
             id,
             context: 0,
-            kind: Kind::NonBlocking,
+            kind: StreamKind::NonBlocking,
         }
     }
 }

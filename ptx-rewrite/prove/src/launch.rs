@@ -11,7 +11,7 @@ use crate::family::{Family, Members};
 use crate::form::Form;
 use crate::graph::{Advance, Node, NodeId, Op};
 use crate::interval::Interval;
-use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
+use crate::problem::{Access, Alternative, Effect, Problem, Space, SymbolKind};
 use crate::ssa::full_range;
 use crate::summary::{AddressSpace, Plan, Site};
 use crate::value::{ALTERNATIVES, Memory, Rows, both, simplified};
@@ -369,7 +369,7 @@ impl Plan {
     fn open(&self, evaluation: &Evaluation<'_>, form: &Form) -> Vec<u32> {
         let is_open = |symbol: u32| {
             let endless = match evaluation.symbols.symbols[symbol as usize].kind {
-                Kind::Counter(of) => evaluation.endless.contains(&of),
+                SymbolKind::Counter(of) => evaluation.endless.contains(&of),
                 _ => false,
             };
             endless || evaluation.origin.iter().any(|&(of, _)| of == symbol)
@@ -473,7 +473,7 @@ impl Plan {
 
     /// Where a value comes from that is not followed.
     fn hint(&self, evaluation: &Evaluation<'_>, symbol: u32) -> String {
-        if let Kind::Counter(of) = evaluation.symbols.symbols[symbol as usize].kind {
+        if let SymbolKind::Counter(of) = evaluation.symbols.symbols[symbol as usize].kind {
             let header = &self.graph.items[self.graph.loops[of as usize].counter as usize];
             return format!(
                 "the loop at {} has no known bound",

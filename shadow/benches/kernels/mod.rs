@@ -3,8 +3,8 @@
 //! All are free of races, and each takes the number of CTAs to run.
 
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceKind, Issue, Kind, LANES, Location, Order, Race,
-    Scope, Shape, Span, Waited, Warp,
+    Access, Arrival, Completion, Engine, FenceKind, Issue, LANES, Location, MemoryOrder, OpKind,
+    Race, Scope, Shape, Span, Waited, Warp,
 };
 
 /// A kernel.
@@ -74,7 +74,7 @@ fn race(race: Race) {
     panic!("a race where there is none: {race:?}");
 }
 
-const fn word(kind: Kind, order: Order) -> Access {
+const fn word(kind: OpKind, order: MemoryOrder) -> Access {
     Access {
         kind,
         order,
@@ -84,11 +84,11 @@ const fn word(kind: Kind, order: Order) -> Access {
     }
 }
 
-const LOAD: Access = word(Kind::Load, Order::Weak);
-const STORE: Access = word(Kind::Store, Order::Weak);
-const RELAXED_LOAD: Access = word(Kind::Load, Order::Relaxed(Scope::Gpu));
-const RELAXED_STORE: Access = word(Kind::Store, Order::Relaxed(Scope::Gpu));
-const RMW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Gpu));
+const LOAD: Access = word(OpKind::Load, MemoryOrder::Weak);
+const STORE: Access = word(OpKind::Store, MemoryOrder::Weak);
+const RELAXED_LOAD: Access = word(OpKind::Load, MemoryOrder::Relaxed(Scope::Gpu));
+const RELAXED_STORE: Access = word(OpKind::Store, MemoryOrder::Relaxed(Scope::Gpu));
+const RMW: Access = word(OpKind::Rmw, MemoryOrder::Relaxed(Scope::Gpu));
 
 const fn warp(cta: u64, warp: u32) -> Warp {
     Warp { cta, warp }
@@ -307,7 +307,7 @@ fn release_lock(gpu: &mut Gpu, ctas: u64) {
     hand_over(gpu, ctas, 4, |gpu, me| {
         gpu.one(
             me,
-            word(Kind::Rmw, Order::Acquire(Scope::Gpu)),
+            word(OpKind::Rmw, MemoryOrder::Acquire(Scope::Gpu)),
             0,
             global(1, 0),
         );
@@ -315,7 +315,7 @@ fn release_lock(gpu: &mut Gpu, ctas: u64) {
         gpu.one(me, STORE, 2, global(2, 0));
         gpu.one(
             me,
-            word(Kind::Store, Order::Release(Scope::Gpu)),
+            word(OpKind::Store, MemoryOrder::Release(Scope::Gpu)),
             3,
             global(1, 0),
         );

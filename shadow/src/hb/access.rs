@@ -12,7 +12,9 @@ use super::release::{Pending, Write};
 use super::row::{Row, Run};
 use super::thread::{Epoch, Id, LANES, Party, Thread, Warp};
 use super::word::{Hit, Reads};
-use super::{Access, Atomics, Engine, Enough, Kind, Location, Order, Race, Side, all, each};
+use super::{
+    Access, Atomics, Engine, Enough, Location, MemoryOrder, OpKind, Race, Side, all, each,
+};
 
 /// How lanes come to some bytes each.
 #[derive(Clone, Copy)]
@@ -56,14 +58,14 @@ impl Engine {
         let key = |lane: u32| keys[lane as usize];
         let bytes = u64::from(access.bytes * access.elements);
         let weak = Weak {
-            writes: access.kind == Kind::Store,
-            read_only: access.order == Order::ReadOnly,
+            writes: access.kind == OpKind::Store,
+            read_only: access.order == MemoryOrder::ReadOnly,
             site: access.site,
             copy: 0,
             maker: None,
         };
         let plain =
-            access.order.scope().is_none() && matches!(access.kind, Kind::Load | Kind::Store);
+            access.order.scope().is_none() && matches!(access.kind, OpKind::Load | OpKind::Store);
         // A vector is one access to aligned bytes.
         let whole = |key: u64| {
             key % LINE + bytes <= LINE && (access.elements == 1 || key.is_multiple_of(bytes))
@@ -84,8 +86,8 @@ impl Engine {
                 if let (Some(heard), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
                     cta.heard.insert((warp.warp, lane), heard);
                 }
-                let stores = access.kind == Kind::Store
-                    || access.kind != Kind::Load && self.atomics == Atomics::Signal;
+                let stores = access.kind == OpKind::Store
+                    || access.kind != OpKind::Load && self.atomics == Atomics::Signal;
                 if stores && access.order.scope().is_some() {
                     self.stored(warp.lane(lane), key, access.order);
                 }
@@ -192,7 +194,7 @@ impl Engine {
             maker,
         };
         let class = Class {
-            writes: access.kind != Kind::Load,
+            writes: access.kind != OpKind::Load,
             strength: access.order.strength(),
             start: (key % 16) as u8,
             bytes: access.bytes.min(255) as u8,
@@ -200,14 +202,14 @@ impl Engine {
         let history = memory.of(Location::of(key));
         let end = key + u64::from(access.bytes);
         let words = key / WORD..=(end - 1) / WORD;
-        let reads = access.kind != Kind::Store && matches!(class.strength, Strength::Strong(_));
+        let reads = access.kind != OpKind::Store && matches!(class.strength, Strength::Strong(_));
         let continues = reads
             && words
                 .clone()
                 .all(|word| history.observes(&who, me.lane, word, &class));
         let listens = match access.kind {
-            Kind::Load => true,
-            Kind::Rmw => *atomics == Atomics::Wait,
+            OpKind::Load => true,
+            OpKind::Rmw => *atomics == Atomics::Wait,
             _ => false,
         };
         let writer = match continues && listens {
@@ -216,7 +218,7 @@ impl Engine {
         };
         let reads = Reads {
             continues,
-            sees: matches!(access.kind, Kind::Load | Kind::Rmw),
+            sees: matches!(access.kind, OpKind::Load | OpKind::Rmw),
         };
         for word in words {
             let first = key.saturating_sub(word * WORD).min(WORD) as u32;
@@ -246,11 +248,11 @@ impl Engine {
     /// The part of an access that orders others, or is ordered. True if it has changed clocks.
     pub(crate) fn synchronise(&mut self, me: Thread, access: &Access, key: u64) -> bool {
         let (scope, acquires, releases) = match access.order {
-            Order::Weak | Order::ReadOnly => return false,
-            Order::Relaxed(scope) => (scope, false, false),
-            Order::Acquire(scope) => (scope, true, false),
-            Order::Release(scope) => (scope, false, true),
-            Order::AcqRel(scope) => (scope, true, true),
+            MemoryOrder::Weak | MemoryOrder::ReadOnly => return false,
+            MemoryOrder::Relaxed(scope) => (scope, false, false),
+            MemoryOrder::Acquire(scope) => (scope, true, false),
+            MemoryOrder::Release(scope) => (scope, false, true),
+            MemoryOrder::AcqRel(scope) => (scope, true, true),
         };
         let Self {
             shape,
@@ -266,7 +268,7 @@ impl Engine {
             lanes.raise(1 << me.lane, *now);
         }
         let mut changed = false;
-        let reads = matches!(access.kind, Kind::Load | Kind::Rmw);
+        let reads = matches!(access.kind, OpKind::Load | OpKind::Rmw);
         if reads {
             let seen = log.observe(shape, party, key, access.bytes);
             let fences = log.carried(shape, party, key, access.bytes);
@@ -277,7 +279,7 @@ impl Engine {
                     .pending
                     .iter()
                     .any(|pending| pending.address == key);
-            let counts = *atomics == Atomics::Count && access.kind == Kind::Rmw;
+            let counts = *atomics == Atomics::Count && access.kind == OpKind::Rmw;
             if !counts && let Some(all) = lanes.view(me.lane).fenced.observing(&fences) {
                 lanes.update(1 << me.lane, |view, _| view.fenced.observe(&all));
             }
@@ -303,7 +305,7 @@ impl Engine {
                 });
             }
         }
-        if access.kind != Kind::Load {
+        if access.kind != OpKind::Load {
             let view = lanes.view(me.lane);
             let times = releases.then(|| view.times.clone());
             let write = Write {
@@ -316,7 +318,7 @@ impl Engine {
                 fenced: &view.fenced,
                 acquired: view.acquired,
             };
-            log.strong_write(shape, &write, access.kind != Kind::Store);
+            log.strong_write(shape, &write, access.kind != OpKind::Store);
             if releases {
                 changed = true;
                 lanes.update(1 << me.lane, |view, _| view.times.own += 1);

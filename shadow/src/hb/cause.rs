@@ -8,7 +8,7 @@ use super::clock::Time;
 use super::cta::Heard;
 use super::history::WORD;
 use super::thread::{Epoch, Id, Party, Thread};
-use super::{Engine, Location, Order, Race, Rule};
+use super::{Engine, Location, MemoryOrder, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
 pub type Cause = events::Cause<Thread>;
@@ -116,13 +116,13 @@ impl Engine {
     }
 
     /// A thread has made a strong store, or has written what a loop waits for by an atomic.
-    pub(crate) fn stored(&mut self, me: Thread, key: u64, order: Order) {
+    pub(crate) fn stored(&mut self, me: Thread, key: u64, order: MemoryOrder) {
         let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
         let Some(view) = clocks.map(|clocks| clocks.view(me.lane)) else {
             return;
         };
         let times = &view.times;
-        let releases = matches!(order, Order::Release(_) | Order::AcqRel(_));
+        let releases = matches!(order, MemoryOrder::Release(_) | MemoryOrder::AcqRel(_));
         let fences = view.fences.iter().map(|fence| fence.times.own);
         let before = self.strong_stores.get(&key);
         let number = before.map_or(0, |store| store.number.saturating_add(1));

@@ -19,7 +19,7 @@ use super::history::{LINE, WORD};
 use super::mbarrier::MBARRIER;
 use super::row::Run;
 use super::thread::{Epoch, Id, Thread, Warp};
-use super::{Access, Engine, Kind, Location, Order, Race, Span, all, barrier};
+use super::{Access, Engine, Location, MemoryOrder, OpKind, Race, Span, all, barrier};
 
 /// How a copy ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,8 +254,8 @@ impl Engine {
         if let Completion::Mbarrier(at) = ends {
             // That the bytes have come is an operation on the barrier, made with the copy.
             let access = Access {
-                kind: Kind::Reduction,
-                order: Order::Relaxed(Scope::Sys),
+                kind: OpKind::Reduction,
+                order: MemoryOrder::Relaxed(Scope::Sys),
                 bytes: MBARRIER as u32,
                 elements: 1,
                 site,

@@ -6,7 +6,7 @@ use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
 use super::thread::{Id, Thread};
-use super::{Access, Engine, Kind, Location};
+use super::{Access, Engine, Location, OpKind};
 
 impl Engine {
     /// A weak access that `me` made in the past: at `time`, one more than the last `now` at which
@@ -26,7 +26,7 @@ impl Engine {
                 lanes: 1 << me.lane,
                 time,
                 class: Class {
-                    writes: access.kind != Kind::Load,
+                    writes: access.kind != OpKind::Load,
                     strength: access.order.strength(),
                     start: (key % 16) as u8,
                     bytes: access.bytes.min(255) as u8,

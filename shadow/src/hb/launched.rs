@@ -14,7 +14,7 @@ use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
 use super::thread::{Id, Thread, Warp};
-use super::{Access, Engine, Enough, Kind, Location, Race, Side};
+use super::{Access, Engine, Enough, Location, OpKind, Race, Side};
 
 /// What comes before the work that a thread has launched.
 #[derive(Clone, Debug, Default)]
@@ -92,7 +92,7 @@ impl Engine {
                 lanes: 1,
                 time: 1,
                 class: Class {
-                    writes: access.kind != Kind::Load,
+                    writes: access.kind != OpKind::Load,
                     strength: access.order.strength(),
                     start: (element % 16) as u8,
                     bytes: access.bytes.min(255) as u8,

@@ -23,7 +23,7 @@ use super::locks::{Locks, Released, Step, Swap, Update, Writing};
 use super::section::Held;
 use super::thread::{Active, Thread, Warp};
 use super::turns::{Touch, Turn};
-use super::{Access, Engine, FenceKind, Kind, Location, Order, Race, Rule, Side, each};
+use super::{Access, Engine, FenceKind, Location, MemoryOrder, OpKind, Race, Rule, Side, each};
 
 /// Two accesses, and what their threads held: the earlier one's first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,8 +120,8 @@ impl LockOrder {
             let at = locations(lane);
             let by = writing(warp.lane(lane), at, access);
             self.touch(main, by.thread, at, access);
-            if self.locks.is_word(at) && access.kind != Kind::Load {
-                let step = self.locks.write(&by, access.kind != Kind::Store);
+            if self.locks.is_word(at) && access.kind != OpKind::Load {
+                let step = self.locks.write(&by, access.kind != OpKind::Store);
                 if let Some(lock) = step.released {
                     released.push((by.thread, lock));
                     parts |= 1 << lane;
@@ -136,7 +136,7 @@ impl LockOrder {
         }
         // An atomic that releases a lock learns nothing from those before.
         let kind = match access.kind {
-            Kind::Rmw if parts != 0 => Kind::Reduction,
+            OpKind::Rmw if parts != 0 => OpKind::Reduction,
             other => other,
         };
         if self.engine.is_some() {
@@ -216,7 +216,7 @@ impl LockOrder {
             if follows {
                 self.follow(main, active(plain), access, &locations, &mut found);
                 let kind = match of_lock {
-                    true => Kind::Reduction,
+                    true => OpKind::Reduction,
                     false => access.kind,
                 };
                 let access = Access { kind, ..*access };
@@ -321,7 +321,7 @@ impl LockOrder {
                 thread: me,
                 memory,
                 site: access.site,
-                writes: access.kind != Kind::Load,
+                writes: access.kind != OpKind::Load,
                 bytes: (0..WORD)
                     .filter(inside)
                     .fold(0, |all, byte| all | 1 << byte),
@@ -436,11 +436,11 @@ impl LockOrder {
 
 fn writing(thread: Thread, location: Location, access: &Access) -> Writing {
     let (scope, acquires, releases) = match access.order {
-        Order::Weak | Order::ReadOnly => (Scope::Cta, false, false),
-        Order::Relaxed(scope) => (scope, false, false),
-        Order::Acquire(scope) => (scope, true, false),
-        Order::Release(scope) => (scope, false, true),
-        Order::AcqRel(scope) => (scope, true, true),
+        MemoryOrder::Weak | MemoryOrder::ReadOnly => (Scope::Cta, false, false),
+        MemoryOrder::Relaxed(scope) => (scope, false, false),
+        MemoryOrder::Acquire(scope) => (scope, true, false),
+        MemoryOrder::Release(scope) => (scope, false, true),
+        MemoryOrder::AcqRel(scope) => (scope, true, true),
     };
     Writing {
         thread,

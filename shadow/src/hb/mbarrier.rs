@@ -15,7 +15,7 @@ use super::clock::{Sparse, Time};
 use super::row::Run;
 use super::thread::{Epoch, Thread, Warp};
 use super::waits::{Arrived, Phase};
-use super::{Access, Cause, Engine, Location, Order, Race, Shape, View, all, barrier};
+use super::{Access, Cause, Engine, Location, MemoryOrder, Race, Shape, View, all, barrier};
 
 /// Bytes of an object.
 pub(crate) const MBARRIER: u64 = 8;
@@ -73,7 +73,13 @@ pub(crate) struct Phases {
 impl Engine {
     /// A thread arrives at an asynchronous barrier: a release, or a relaxed operation, which publishes
     /// only what fences have before. `completes` when that ends the phase.
-    pub fn mbarrier_arrive(&mut self, me: Thread, at: Location, order: Order, completes: bool) {
+    pub fn mbarrier_arrive(
+        &mut self,
+        me: Thread,
+        at: Location,
+        order: MemoryOrder,
+        completes: bool,
+    ) {
         self.stats.synchronisations += 1;
         self.enter(me.warp());
         if let Some(cta) = self.ctas.get_mut(&me.cta) {
@@ -81,11 +87,11 @@ impl Engine {
             met.arrived = Some(at.key());
         }
         match order {
-            Order::Release(scope) | Order::AcqRel(scope) => {
+            MemoryOrder::Release(scope) | MemoryOrder::AcqRel(scope) => {
                 self.arrive_at(me, at, scope);
             }
-            Order::Relaxed(scope) => self.arrive_behind_fences(me, at, scope),
-            Order::Weak | Order::ReadOnly | Order::Acquire(_) => {}
+            MemoryOrder::Relaxed(scope) => self.arrive_behind_fences(me, at, scope),
+            MemoryOrder::Weak | MemoryOrder::ReadOnly | MemoryOrder::Acquire(_) => {}
         }
         if completes {
             self.mbarrier_complete(at);
@@ -261,12 +267,12 @@ impl Engine {
 
     /// A thread has found that the last phase of an asynchronous barrier is over: an acquire, or a
     /// relaxed operation, which needs a fence behind it.
-    pub fn mbarrier_wait(&mut self, me: Thread, at: Location, order: Order) {
+    pub fn mbarrier_wait(&mut self, me: Thread, at: Location, order: MemoryOrder) {
         self.mbarrier_learn(me, at, order, |phases| &phases.complete);
     }
 
     /// The same, but it was the phase before that, and the last one has ended in the meantime.
-    pub fn mbarrier_waited(&mut self, me: Thread, at: Location, order: Order) {
+    pub fn mbarrier_waited(&mut self, me: Thread, at: Location, order: MemoryOrder) {
         self.mbarrier_learn(me, at, order, |phases| &phases.earlier);
     }
 
@@ -274,15 +280,15 @@ impl Engine {
         &mut self,
         me: Thread,
         at: Location,
-        order: Order,
+        order: MemoryOrder,
         what: impl Fn(&Phases) -> &Published,
     ) {
         self.stats.synchronisations += 1;
         self.enter(me.warp());
         let (scope, acquired) = match order {
-            Order::Acquire(scope) | Order::AcqRel(scope) => (scope, Some(scope)),
-            Order::Relaxed(scope) => (scope, None),
-            Order::Weak | Order::ReadOnly | Order::Release(_) => return,
+            MemoryOrder::Acquire(scope) | MemoryOrder::AcqRel(scope) => (scope, Some(scope)),
+            MemoryOrder::Relaxed(scope) => (scope, None),
+            MemoryOrder::Weak | MemoryOrder::ReadOnly | MemoryOrder::Release(_) => return,
         };
         if let Some(phases) = self.mbarriers.get(&at.key())
             && let Some(cta) = self.ctas.get_mut(&me.cta)

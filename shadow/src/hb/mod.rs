@@ -86,7 +86,7 @@ pub use versions::{Look, SwapValue};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum OpKind {
     /// Reads.
     Load,
     /// Writes.
@@ -113,7 +113,7 @@ pub enum Atomics {
 
 /// How an access orders others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum MemoryOrder {
     /// Ordinary.
     Weak,
     /// A load of data that is read-only while the kernel runs.
@@ -128,20 +128,20 @@ pub enum Order {
     AcqRel(Scope),
 }
 
-impl Order {
+impl MemoryOrder {
     /// The scope of a strong access; none for a weak one.
     pub fn scope(self) -> Option<Scope> {
         match self {
-            Order::Weak | Order::ReadOnly => None,
-            Order::Relaxed(scope)
-            | Order::Acquire(scope)
-            | Order::Release(scope)
-            | Order::AcqRel(scope) => Some(scope),
+            MemoryOrder::Weak | MemoryOrder::ReadOnly => None,
+            MemoryOrder::Relaxed(scope)
+            | MemoryOrder::Acquire(scope)
+            | MemoryOrder::Release(scope)
+            | MemoryOrder::AcqRel(scope) => Some(scope),
         }
     }
 }
 
-impl Order {
+impl MemoryOrder {
     fn strength(self) -> Strength {
         match self {
             Self::Weak => Strength::Weak,
@@ -209,9 +209,9 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// What it does.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// How it orders others.
-    pub order: Order,
+    pub order: MemoryOrder,
     /// Bytes of one element, 1 to 16.
     pub bytes: u32,
     /// Elements of a vector, one after the other.

@@ -16,7 +16,7 @@ use super::entry::Rule;
 use super::history::WORD;
 use super::memory::Memory;
 use super::thread::{Active, Id, Thread, Warp};
-use super::{Access, Engine, FenceKind, Kind, Location, Race, Time, each};
+use super::{Access, Engine, FenceKind, Location, OpKind, Race, Time, each};
 
 /// The causality order with that of `fence.sc`s and of atomics that count.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +82,7 @@ impl FenceOrder {
             return;
         };
         if access.order.scope().is_none() {
-            if access.kind == Kind::Store && !clocks.releases.is_empty() {
+            if access.kind == OpKind::Store && !clocks.releases.is_empty() {
                 let bytes = access.bytes * access.elements;
                 each(lanes)
                     .for_each(|lane| clocks.releases.weak_write(locations(lane).key(), bytes));

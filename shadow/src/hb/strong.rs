@@ -31,8 +31,8 @@ use super::section::Held;
 use super::thread::{Active, Id, LANES, Party, Shape, Thread, Warp};
 use super::versions::{Look, SwapValue, Versions};
 use super::{
-    Access, Cause, Engine, FenceKind, Flag, Kind, Location, LockOrder, Order, Predicted, Race,
-    Rule, Side, Swap, Time, each,
+    Access, Cause, Engine, FenceKind, Flag, Location, LockOrder, MemoryOrder, OpKind, Predicted,
+    Race, Rule, Side, Swap, Time, each,
 };
 
 /// Groups of lanes that have read, written or changed a scalar and are remembered, each.
@@ -215,7 +215,7 @@ impl Strong {
         locations: impl Fn(u32) -> Location,
     ) {
         let Some(scope) = access.order.scope() else {
-            if access.kind == Kind::Store {
+            if access.kind == OpKind::Store {
                 for clocks in self.both().filter(|of| !of.releases.is_empty()) {
                     for lane in each(lanes) {
                         let bytes = access.bytes * access.elements;
@@ -228,7 +228,10 @@ impl Strong {
         if self.unlocked.is_none() && lock_order.has_swaps() {
             self.unlocked = Some(self.clocks.clone());
         }
-        let releases = matches!(access.order, Order::Release(_) | Order::AcqRel(_));
+        let releases = matches!(
+            access.order,
+            MemoryOrder::Release(_) | MemoryOrder::AcqRel(_)
+        );
         for clocks in self.both() {
             clocks.enter(warp);
             if releases {
@@ -237,7 +240,7 @@ impl Strong {
         }
         // What a swap acquires without locks, its values decide.
         let values_later = of.look.swap == Some(SwapValue::Later);
-        let signal = of.signal || !matches!(access.order, Order::Relaxed(_));
+        let signal = of.signal || !matches!(access.order, MemoryOrder::Relaxed(_));
         for lane in each(lanes) {
             let me = warp.lane(lane);
             for element in 0..access.elements {
@@ -252,11 +255,13 @@ impl Strong {
                 if let Some(versions) = &mut self.versions {
                     versions.access(me, access, key, of.look, self.clocks.own(me));
                 }
-                if !(of.look.blind && access.kind == Kind::Load) {
+                if !(of.look.blind && access.kind == OpKind::Load) {
                     self.clocks.synchronise(me, access, key);
                     if let (Some(unlocked), false) = (&mut self.unlocked, values_later) {
                         let kind = match access.kind {
-                            Kind::Rmw if lock_order.passes(Location::of(key)) => Kind::Reduction,
+                            OpKind::Rmw if lock_order.passes(Location::of(key)) => {
+                                OpKind::Reduction
+                            }
                             other => other,
                         };
                         unlocked.synchronise(me, &Access { kind, ..*access }, key);
@@ -278,7 +283,7 @@ impl Strong {
     ) {
         if let Some(versions) = &mut self.versions {
             let released = match access.order {
-                Order::Release(scope) | Order::AcqRel(scope) => Some(scope),
+                MemoryOrder::Release(scope) | MemoryOrder::AcqRel(scope) => Some(scope),
                 _ => None,
             };
             for lane in each(lanes).filter(|&lane| swaps(lane).changes()) {
@@ -294,7 +299,7 @@ impl Strong {
                 let of_lock =
                     lock_order.passes(location) || lock_order.fails(location, swaps(lane));
                 let kind = match of_lock {
-                    true => Kind::Reduction,
+                    true => OpKind::Reduction,
                     false => access.kind,
                 };
                 unlocked.synchronise(warp.lane(lane), &Access { kind, ..*access }, location.key());
@@ -379,9 +384,9 @@ impl Strong {
             return;
         }
         let class = match access.kind {
-            Kind::Load => 0,
-            Kind::Store => 1,
-            Kind::Rmw | Kind::Reduction => 2,
+            OpKind::Load => 0,
+            OpKind::Store => 1,
+            OpKind::Rmw | OpKind::Reduction => 2,
         };
         // Loads against stores and atomics, stores against all, atomics against plain accesses.
         let against: &[usize] = [&[1, 2][..], &[0, 1, 2], &[0, 1]][class];
@@ -495,7 +500,7 @@ impl Strong {
         let group = Group {
             turn: scalar.turns,
             made: 1 << me.lane,
-            counts: access.kind == Kind::Rmw,
+            counts: access.kind == OpKind::Rmw,
             warp: Id::of(me.warp()),
             lanes: 1 << me.lane,
             time: clocks.own(me),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use shadow::hb::{Access, Engine, Kind, Location, Order, Thread, Time};
+use shadow::hb::{Access, Engine, Location, MemoryOrder, OpKind, Thread, Time};
 
 /// Bytes that every access covers or leaves alone.
 const GRANULE: u64 = 2;
@@ -45,7 +45,7 @@ impl Late {
         at: u64,
     ) -> bool {
         let end = at + u64::from(access.bytes * access.elements);
-        let weak = access.order == Order::Weak;
+        let weak = access.order == MemoryOrder::Weak;
         let mut send = false;
         for granule in at / GRANULE..end.div_ceil(GRANULE) {
             send |= self.sent.contains(&granule);
@@ -61,7 +61,7 @@ impl Late {
                 };
                 let now = (self.last[super::index(me)] + 1, part);
                 match access.kind {
-                    Kind::Load => own.load = Some(now),
+                    OpKind::Load => own.load = Some(now),
                     _ => own.store = Some(now),
                 }
                 continue;

@@ -88,7 +88,7 @@ impl Launch {
 }
 
 /// What came of a launch.
-pub struct Outcome {
+pub struct LaunchOutcome {
     /// Contents of the arguments afterwards; empty for scalars.
     pub contents: Vec<Vec<u8>>,
     /// How the launch failed.
@@ -262,7 +262,7 @@ impl Machine {
     }
 
     /// Loads `text`, runs the launch and reads everything back.
-    pub fn run(self, text: &str, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
+    pub fn run(self, text: &str, launch: &Launch, arguments: &[Arg]) -> Result<LaunchOutcome> {
         let code = match self.sim.checker() {
             Some(checker) => Code::new(text, checker.options(), FIRST_SITE),
             None => Code::unchecked(text),
@@ -276,7 +276,7 @@ impl Machine {
         ready: &Ready,
         launch: &Launch,
         arguments: &[Arg],
-    ) -> Result<Outcome> {
+    ) -> Result<LaunchOutcome> {
         self.perform(ready, launch, arguments)
     }
 
@@ -324,7 +324,12 @@ impl Machine {
         Ok(ended.is_ok().then_some((contents, observer)))
     }
 
-    fn perform(&mut self, ready: &Ready, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
+    fn perform(
+        &mut self,
+        ready: &Ready,
+        launch: &Launch,
+        arguments: &[Arg],
+    ) -> Result<LaunchOutcome> {
         let Prepared {
             id,
             kernel,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use driver::Device;
 use shadow::hb::{Cause, Shape};
 
-use super::{Checker, Extent, ModuleKey, Outcome, PendingLaunch};
+use super::{Checker, Extent, LaunchOutcome, ModuleKey, PendingLaunch};
 use crate::findings::Findings;
 use crate::footprint_observer::FootprintObserver;
 use crate::grace_period::GracePeriod;
@@ -55,7 +55,7 @@ impl Checker {
         pending: &mut PendingLaunch,
         findings: Option<&Findings>,
         obstacles: Option<&Obstacles>,
-        outcome: &Outcome,
+        outcome: &LaunchOutcome,
     ) {
         let unknown =
             |why: String| log::Verified::of(log::Answer::Unknown, vec![log::Because::of(why)]);

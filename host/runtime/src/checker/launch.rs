@@ -11,7 +11,7 @@ use super::{Checker, ModuleKey};
 use crate::log;
 use crate::options::{Mode, Model, Prove};
 use crate::proofs::{Assumptions, Depth, Proved, Raced};
-use crate::shadow_memory::{Order, Refused, SharedShape, Watched};
+use crate::shadow_memory::{OrderJudge, Refused, SharedShape, Watched};
 use crate::streams::At;
 
 /// Bytes of a CTA's window of shared memory that a device may keep for itself.
@@ -77,7 +77,7 @@ impl Extent {
 
 /// What the device reports about a launch that ended.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct LaunchOutcome {
     /// Executed warp instructions.
     pub warp_instructions: u64,
     /// Time on the device in seconds, where the device reports it.
@@ -642,9 +642,9 @@ impl Checker {
         } else {
             let windows = self.allocations.windows(parameters);
             let order = match () {
-                () if info.journaled => Order::Journal,
-                () if pending.fence_rule => Order::FenceRule,
-                () => Order::Barriers,
+                () if info.journaled => OrderJudge::Journal,
+                () if pending.fence_rule => OrderJudge::FenceRule,
+                () => OrderJudge::Barriers,
             };
             let watched = Watched {
                 windows,

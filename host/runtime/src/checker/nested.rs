@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shadow::hb::{Access, Engine, Kind, LANES, Launched, Order, Scope};
-use shadow::streams::{Kind as StreamKind, Meeting, Stream, Touch};
+use shadow::hb::{Access, Engine, LANES, Launched, MemoryOrder, OpKind, Scope};
+use shadow::streams::{Meeting, OpStreamKind, Stream, Touch};
 
 use super::{Checker, ModuleKey, PendingLaunch};
 use crate::findings::Findings;
@@ -215,12 +215,12 @@ fn meetings(engine: &Engine, before: &Launched, piece: &Piece) -> BTreeMap<(u32,
 fn access(touch: &Touch) -> Access {
     Access {
         kind: match touch.writes {
-            true => Kind::Store,
-            false => Kind::Load,
+            true => OpKind::Store,
+            false => OpKind::Load,
         },
         order: match touch.wide {
-            true => Order::Relaxed(Scope::Gpu),
-            false => Order::Weak,
+            true => MemoryOrder::Relaxed(Scope::Gpu),
+            false => MemoryOrder::Weak,
         },
         bytes: touch.bytes,
         elements: 1,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use events::{Executing, Misuse, Observer};
 use shadow::hb::{
-    Access, Active, Engine, Generations, Issue, Kind, Location, Operation, Order, Shape, Span,
-    Thread, Unphased,
+    Access, Active, Engine, Generations, Issue, Location, MemoryOrder, OpKind, Operation, Shape,
+    Span, Thread, Unphased,
 };
 
 use super::{HappensBefore, active, warp};
@@ -55,8 +55,8 @@ impl Barriers {
         let access = match access.order.scope() {
             // Those of scopes that include each other do not race, and what they observe does not count.
             Some(scope) => Access {
-                kind: Kind::Store,
-                order: Order::Relaxed(scope),
+                kind: OpKind::Store,
+                order: MemoryOrder::Relaxed(scope),
                 ..*access
             },
             None => *access,

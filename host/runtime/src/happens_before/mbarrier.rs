@@ -2,7 +2,7 @@
 
 use events::Executing;
 use ptx::isa::{MbarrierOp, SyncOp};
-use shadow::hb::{Engine, Location, Operation as Phased, Order, Scope, Thread};
+use shadow::hb::{Engine, Location, MemoryOrder, Operation as Phased, Scope, Thread};
 
 use super::{HappensBefore, fences, warp};
 use crate::traced::EventKind;
@@ -18,9 +18,9 @@ struct Operation {
 
 impl Operation {
     /// How it orders others, where it does as `order` unless it is relaxed.
-    fn order(&self, order: fn(Scope) -> Order) -> Order {
+    fn order(&self, order: fn(Scope) -> MemoryOrder) -> MemoryOrder {
         match self.relaxed {
-            true => Order::Relaxed(self.scope),
+            true => MemoryOrder::Relaxed(self.scope),
             false => order(self.scope),
         }
     }
@@ -67,8 +67,8 @@ impl HappensBefore {
             at,
             access,
             order: match of.op {
-                MbarrierOp::Arrive | MbarrierOp::ArriveDrop => Some(of.order(Order::Release)),
-                _ if waits => Some(of.order(Order::Acquire)),
+                MbarrierOp::Arrive | MbarrierOp::ArriveDrop => Some(of.order(MemoryOrder::Release)),
+                _ if waits => Some(of.order(MemoryOrder::Acquire)),
                 _ => None,
             },
             over,
@@ -79,7 +79,7 @@ impl HappensBefore {
         self.phase(who, &of, over);
         match of.op {
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop => {
-                let order = of.order(Order::Release);
+                let order = of.order(MemoryOrder::Release);
                 self.barrier(who, who.lanes, |engine| {
                     engine.mbarrier_arrive(me, at, order, over);
                 });
@@ -88,7 +88,7 @@ impl HappensBefore {
             MbarrierOp::Inval => self.with(|engine| engine.mbarrier_inval(at)),
             MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
             _ if waits && over => {
-                let order = of.order(Order::Acquire);
+                let order = of.order(MemoryOrder::Acquire);
                 self.barrier(who, who.lanes, |engine| engine.mbarrier_wait(me, at, order));
             }
             _ => {}
@@ -126,7 +126,7 @@ impl HappensBefore {
             return;
         };
         self.uses(who, &of);
-        let (me, at, order) = (of.me, of.at, of.order(Order::Acquire));
+        let (me, at, order) = (of.me, of.at, of.order(MemoryOrder::Acquire));
         self.barrier(who, who.lanes, |engine| {
             engine.mbarrier_waited(me, at, order);
         });

@@ -2,7 +2,7 @@
 //! same.
 
 use super::Pair;
-use super::flow::{Candidate, Flow, Order};
+use super::flow::{Candidate, Flow, RequiredOrder};
 use crate::log::{Level, Point};
 
 /// Ways between accesses that are looked at together.
@@ -12,7 +12,7 @@ const WAYS: usize = 256;
 
 /// What has been found to order races of a function so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Chosen(Vec<(Order, Candidate)>);
+pub(super) struct Chosen(Vec<(RequiredOrder, Candidate)>);
 
 /// What orders two accesses.
 #[derive(Debug, Default)]
@@ -37,27 +37,39 @@ impl Chosen {
             let of_level = pairs.iter().filter(wanted);
             of_level.map(|(_, sites)| *sites)
         };
-        self.choose(flow, Order::Block, of_level(Level::Cta, Order::Block));
-        self.choose(flow, Order::Cluster, of_level(Level::Grid, Order::Cluster));
-        self.choose(flow, Order::Launch, of_level(Level::Grid, Order::Launch));
+        self.choose(
+            flow,
+            RequiredOrder::Block,
+            of_level(Level::Cta, RequiredOrder::Block),
+        );
+        self.choose(
+            flow,
+            RequiredOrder::Cluster,
+            of_level(Level::Grid, RequiredOrder::Cluster),
+        );
+        self.choose(
+            flow,
+            RequiredOrder::Launch,
+            of_level(Level::Grid, RequiredOrder::Launch),
+        );
         // Where a kernel has phases of the whole block, the next phase begins for all of it.
         let mut of_warps = Vec::new();
-        for sites in of_level(Level::Warp, Order::Block) {
+        for sites in of_level(Level::Warp, RequiredOrder::Block) {
             let mut with = self.clone();
-            with.choose(flow, Order::Block, [sites].into_iter());
+            with.choose(flow, RequiredOrder::Block, [sites].into_iter());
             match flow.has_barriers() && with.orders(flow, sites) {
                 true => *self = with,
                 false => of_warps.push(sites),
             }
         }
-        self.choose(flow, Order::Warp, of_warps.iter().copied());
-        for order in [false, true].map(|bulk| Order::Wait { bulk }) {
+        self.choose(flow, RequiredOrder::Warp, of_warps.iter().copied());
+        for order in [false, true].map(|bulk| RequiredOrder::Wait { bulk }) {
             self.choose(flow, order, pairs.iter().map(|(_, sites)| *sites));
         }
         let ordering_points = pairs.iter().map(|&(pair, sites)| {
             let of_warps = pair.level == Level::Warp && of_warps.contains(&sites);
             let order = match of_warps {
-                true => Order::Warp,
+                true => RequiredOrder::Warp,
                 false => pair.order(),
             };
             OrderingPoints {
@@ -70,7 +82,12 @@ impl Chosen {
     }
 
     /// Adds what orders as many of the pairs as can be.
-    fn choose(&mut self, flow: &Flow<'_>, order: Order, pairs: impl Iterator<Item = [usize; 2]>) {
+    fn choose(
+        &mut self,
+        flow: &Flow<'_>,
+        order: RequiredOrder,
+        pairs: impl Iterator<Item = [usize; 2]>,
+    ) {
         let mut ways: Vec<_> = pairs.flat_map(|sites| open(flow, order, sites)).collect();
         ways.retain(|&way| self.closing(flow, order, way).is_none());
         let mut all: Vec<Candidate> = Vec::new();
@@ -111,7 +128,12 @@ impl Chosen {
     }
 
     /// The first of those chosen that closes a way.
-    fn closing(&self, flow: &Flow<'_>, order: Order, way: [usize; 2]) -> Option<&Candidate> {
+    fn closing(
+        &self,
+        flow: &Flow<'_>,
+        order: RequiredOrder,
+        way: [usize; 2],
+    ) -> Option<&Candidate> {
         let mut of_order = self.0.iter().filter(|(of, _)| *of == order);
         let found = of_order.find(|(_, candidate)| closes(flow, order, way, candidate));
         found.map(|(_, candidate)| candidate)
@@ -119,11 +141,11 @@ impl Chosen {
 
     /// Whether barriers of the block order two accesses, whichever way control flow takes.
     fn orders(&self, flow: &Flow<'_>, sites: [usize; 2]) -> bool {
-        let ways = open(flow, Order::Block, sites);
+        let ways = open(flow, RequiredOrder::Block, sites);
         !ways.is_empty()
             && ways
                 .iter()
-                .all(|&way| self.closing(flow, Order::Block, way).is_some())
+                .all(|&way| self.closing(flow, RequiredOrder::Block, way).is_some())
     }
 
     /// The lines in front of which waits for the asynchronous copies among two accesses are missing. If a wait follows a
@@ -144,7 +166,7 @@ impl Chosen {
         waits
     }
 
-    fn points(&self, flow: &Flow<'_>, order: Order, sites: [usize; 2]) -> Vec<Point> {
+    fn points(&self, flow: &Flow<'_>, order: RequiredOrder, sites: [usize; 2]) -> Vec<Point> {
         let mut points: Vec<Point> = Vec::new();
         for way in open(flow, order, sites) {
             let found = self.closing(flow, order, way);
@@ -156,13 +178,13 @@ impl Chosen {
 }
 
 /// The ways that control flow can take from one of two accesses to the other without what would order them.
-fn open(flow: &Flow<'_>, order: Order, [one, other]: [usize; 2]) -> Vec<[usize; 2]> {
+fn open(flow: &Flow<'_>, order: RequiredOrder, [one, other]: [usize; 2]) -> Vec<[usize; 2]> {
     let mut ways = vec![[one, other]];
     if one != other {
         ways.push([other, one]);
     }
     let of_copy = |[from, _]: [usize; 2]| match order {
-        Order::Wait { .. } => flow.awaited(from) == Some(order),
+        RequiredOrder::Wait { .. } => flow.awaited(from) == Some(order),
         _ => true,
     };
     ways.retain(|&way| of_copy(way) && flow.reaches(way, &[], order));
@@ -178,6 +200,6 @@ fn is_one_point(one: &Point, other: &Point) -> bool {
     }
 }
 
-fn closes(flow: &Flow<'_>, order: Order, way: [usize; 2], candidate: &Candidate) -> bool {
+fn closes(flow: &Flow<'_>, order: RequiredOrder, way: [usize; 2], candidate: &Candidate) -> bool {
     !flow.reaches(way, &candidate.before, order)
 }

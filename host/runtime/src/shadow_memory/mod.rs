@@ -48,7 +48,7 @@ pub struct Watched {
     /// Shared memory, if the kernel accesses it.
     pub shared: Option<SharedShape>,
     /// What follows the order that the cells do not know.
-    pub order: Order,
+    pub order: OrderJudge,
     /// Which accesses need no check: [`LaunchBlock::unwritten`].
     pub unwritten: u64,
     /// Of which accesses all races with writes are known: [`LaunchBlock::known`].
@@ -86,7 +86,7 @@ pub struct ShadowMemory {
 
 /// Who follows the order of threads that cells do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum OrderJudge {
     /// Nobody.
     Barriers,
     /// The fence rule, on the device.
@@ -314,12 +314,12 @@ impl ShadowMemory {
         };
         let shifts = widths.shifts();
         let stamps = match order {
-            Order::FenceRule => self.reserve_stamps(device)?,
+            OrderJudge::FenceRule => self.reserve_stamps(device)?,
             _ => [0, 0],
         };
         let journal = match order {
-            Order::Journal if self.journal.keeper.is_some() => return Err(Refused::Busy),
-            Order::Journal => self.journal.set_up(device)?,
+            OrderJudge::Journal if self.journal.keeper.is_some() => return Err(Refused::Busy),
+            OrderJudge::Journal => self.journal.set_up(device)?,
             _ => 0,
         };
         let launch = &mut self.launches[record_slot];
@@ -328,7 +328,7 @@ impl ShadowMemory {
             false => 0,
         };
         let orders = match order {
-            Order::FenceRule => {
+            OrderJudge::FenceRule => {
                 let counts = COUNTS_BYTES * shape.ctas;
                 launch.orders.reserve_zeroed(device, counts)?
             }
@@ -400,7 +400,7 @@ impl ShadowMemory {
         let set_up = launch.set_up(device, [block, behind]);
         set_up.map_err(|error| error.to_string())?;
         launch.busy = true;
-        if order == Order::Journal {
+        if order == OrderJudge::Journal {
             self.journal.keeper = Some(record_slot);
         }
         Ok(Armed {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use driver::sys::CUresult;
 use report::log::{self, Call};
-use runtime::streams::{At, Fork, Kind, Stream, Streams};
+use runtime::streams::{At, Fork, Stream, StreamKind, Streams};
 
 use crate::Answer;
 use crate::copy::touched::Range;
@@ -100,14 +100,14 @@ impl State {
         let (id, context, kind) = match stream {
             PER_THREAD => {
                 let id = THREAD | thread() << 32 | (context & 0xffff_ffff);
-                (id, context, Kind::Blocking)
+                (id, context, StreamKind::Blocking)
             }
-            0..PER_THREAD => (context, context, Kind::Legacy),
+            0..PER_THREAD => (context, context, StreamKind::Legacy),
             _ => {
                 let found = self.streams.get(stream)?;
                 let kind = match found.is_blocking() {
-                    true => Kind::Blocking,
-                    false => Kind::NonBlocking,
+                    true => StreamKind::Blocking,
+                    false => StreamKind::NonBlocking,
                 };
                 (stream, found.context, kind)
             }

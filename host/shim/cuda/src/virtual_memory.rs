@@ -19,7 +19,7 @@ use runtime::aliases;
 
 use crate::Answer;
 use crate::device::check;
-use crate::memory::Kind;
+use crate::memory::MemoryKind;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::Table;
@@ -304,7 +304,7 @@ impl State {
                     memory: number,
                     offset,
                 });
-                self.remember(context, address, bytes, Kind::Mapped, 0);
+                self.remember(context, address, bytes, MemoryKind::Mapped, 0);
                 Ok(())
             }
             (_, 0) => {

@@ -173,7 +173,7 @@ pub(crate) fn with_started<R>(ask: impl FnOnce(&mut State) -> R) -> Option<R> {
 
 fn start() -> Option<Mutex<State>> {
     let asked = options::from_environment();
-    let options::Asked {
+    let options::RequestedCheck {
         mut options,
         folder,
         spare,

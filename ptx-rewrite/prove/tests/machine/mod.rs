@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::{AccessKind, Executing, Observer};
 use prove::assume::{Assumed, Assumption, Wrong};
 use prove::interval::Interval;
-use prove::problem::{Effect, Kind, Linear, Problem, Space};
+use prove::problem::{Effect, Linear, Problem, Space, SymbolKind};
 use prove::{Argument, Effort, Launch, Posed, Proof, Summary};
 use simt::{Device, DeviceConfig, ModuleId, Strays};
 
@@ -403,12 +403,12 @@ fn is_possible(problem: &Problem, rows: &[Linear], event: &Event, run: &Run) -> 
     for symbol in &problem.symbols {
         use prove::problem::Axis::{X, Y, Z};
         let fixed = match symbol.kind {
-            Kind::Thread(X) => Some(thread % x),
-            Kind::Thread(Y) => Some(thread / x % y),
-            Kind::Thread(Z) => Some(thread / x / y),
-            Kind::Block(X) => Some(event.cta % gx),
-            Kind::Block(Y) => Some(event.cta / gx % gy),
-            Kind::Block(Z) => Some(event.cta / gx / gy),
+            SymbolKind::Thread(X) => Some(thread % x),
+            SymbolKind::Thread(Y) => Some(thread / x % y),
+            SymbolKind::Thread(Z) => Some(thread / x / y),
+            SymbolKind::Block(X) => Some(event.cta % gx),
+            SymbolKind::Block(Y) => Some(event.cta / gx % gy),
+            SymbolKind::Block(Z) => Some(event.cta / gx / gy),
             _ => None,
         };
         let Interval { low, high } = symbol.range;

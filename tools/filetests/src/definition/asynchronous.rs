@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Access, Completion, Kind, LANES, Location, Order, Scope, Span, Waited};
+use shadow::hb::{Access, Completion, LANES, Location, MemoryOrder, OpKind, Scope, Span, Waited};
 
 use super::order::{Run, Under};
 use super::{Launch, Party, Thread, What, byte, party, threads};
@@ -54,7 +54,7 @@ struct Operation {
     line: u32,
     at: Location,
     access: Access,
-    order: Option<Order>,
+    order: Option<MemoryOrder>,
     over: bool,
 }
 
@@ -206,7 +206,7 @@ impl Run {
         let mut copy = Copy::default();
         let weak = |kind, bytes| Access {
             kind,
-            order: Order::Weak,
+            order: MemoryOrder::Weak,
             bytes,
             elements: 1,
             site: 0,
@@ -217,7 +217,7 @@ impl Run {
             run.access(launch, maker, line, access, at).map(|()| node)
         };
         if from.bytes > 0 {
-            let node = makes(self, weak(Kind::Load, from.bytes), from.location)?;
+            let node = makes(self, weak(OpKind::Load, from.bytes), from.location)?;
             copy.reads.push(node);
             if issue.bulk {
                 self.asynchronous.bulk_reads.push(node);
@@ -228,7 +228,7 @@ impl Run {
                 elements: 1,
                 ..access
             },
-            None => weak(Kind::Store, to.bytes),
+            None => weak(OpKind::Store, to.bytes),
         };
         for behind in (0..to.bytes).step_by(access.bytes.max(1) as usize) {
             let node = makes(self, access, byte(to.location, behind))?;
@@ -241,7 +241,7 @@ impl Run {
         };
         // Its bytes are counted there.
         self.goes_behind(maker, &[issued]);
-        let counted = self.node(maker, line, What::Access(object(Kind::Reduction), at));
+        let counted = self.node(maker, line, What::Access(object(OpKind::Reduction), at));
         copy.writes.push(counted);
         if !issue.bulk {
             // `st.async` and `red.async` are arrivals of their threads, too.
@@ -262,24 +262,24 @@ impl Run {
 
     fn operate(&mut self, launch: &Launch<'_>, operation: &Operation) {
         let (thread, at, access) = (operation.thread, operation.at, operation.access);
-        if access.kind == Kind::Load && !operation.over {
+        if access.kind == OpKind::Load && !operation.over {
             // It looks again.
             return;
         }
         let node = self.node(thread, operation.line, What::Access(access, at));
         match (access.kind, operation.order) {
-            (Kind::Store, _) => {
+            (OpKind::Store, _) => {
                 self.asynchronous.mbarriers.insert(at, Phases::default());
                 return;
             }
-            (Kind::Load, Some(order)) => {
+            (OpKind::Load, Some(order)) => {
                 self.find_over(launch, thread, at, order);
                 return;
             }
-            (_, Some(Order::Release(scope))) => {
+            (_, Some(MemoryOrder::Release(scope))) => {
                 self.asynchronous.arrive(at, node, party(thread, scope));
             }
-            (_, Some(Order::Relaxed(scope))) => {
+            (_, Some(MemoryOrder::Relaxed(scope))) => {
                 for (fence, of) in self.fences(thread) {
                     let by = party(thread, scope.min(of));
                     self.asynchronous.arrive(at, fence, by);
@@ -299,10 +299,10 @@ impl Run {
     }
 
     /// A wait finds a phase of an mbarrier over.
-    fn find_over(&mut self, launch: &Launch<'_>, thread: Thread, at: Location, order: Order) {
+    fn find_over(&mut self, launch: &Launch<'_>, thread: Thread, at: Location, order: MemoryOrder) {
         let (scope, acquires) = match order {
-            Order::Acquire(scope) => (scope, true),
-            Order::Relaxed(scope) => (scope, false),
+            MemoryOrder::Acquire(scope) => (scope, true),
+            MemoryOrder::Relaxed(scope) => (scope, false),
             _ => return,
         };
         let phases = self.asynchronous.mbarriers.get(&at);
@@ -338,10 +338,10 @@ impl Run {
 }
 
 /// An access of an mbarrier, atomic with all others of it but those that make it one.
-fn object(kind: Kind) -> Access {
+fn object(kind: OpKind) -> Access {
     Access {
         kind,
-        order: Order::Relaxed(Scope::Sys),
+        order: MemoryOrder::Relaxed(Scope::Sys),
         bytes: MBARRIER,
         elements: 1,
         site: 0,

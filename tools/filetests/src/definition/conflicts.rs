@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
-use shadow::hb::{Kind, Location, Order};
+use shadow::hb::{Location, MemoryOrder, OpKind};
 
 use super::asynchronous::makes_copies;
 use super::locks::Locks;
@@ -24,7 +24,7 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
     // read comes before those who read what it wrote, and not before its own thread goes on.
     let mut observers = Observers::new();
     let hands_out = |node: &usize| match run.nodes[*node].what {
-        What::Access(access, _) => access.kind != Kind::Reduction,
+        What::Access(access, _) => access.kind != OpKind::Reduction,
         _ => false,
     };
     let observed = run.observed.iter();
@@ -130,7 +130,7 @@ fn race(launch: &Launch<'_>, run: &Run, a: usize, b: usize, observers: &Observer
     if !(writes(one.kind) || writes(other.kind)) {
         return false;
     }
-    if [one.order, other.order].contains(&Order::ReadOnly) {
+    if [one.order, other.order].contains(&MemoryOrder::ReadOnly) {
         // Nothing may write what the launch reads so, whatever the order.
         return true;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shadow::hb::{FenceKind, Location, Order, Scope};
+use shadow::hb::{FenceKind, Location, MemoryOrder, Scope};
 
 use super::order::Run;
 use super::{Launch, Thread, What, byte, writes};
@@ -58,8 +58,14 @@ impl Locks {
                         locks.doubtful = true;
                         continue;
                     };
-                    let acquires = matches!(access.order, Order::Acquire(_) | Order::AcqRel(_));
-                    let releases = matches!(access.order, Order::Release(_) | Order::AcqRel(_));
+                    let acquires = matches!(
+                        access.order,
+                        MemoryOrder::Acquire(_) | MemoryOrder::AcqRel(_)
+                    );
+                    let releases = matches!(
+                        access.order,
+                        MemoryOrder::Release(_) | MemoryOrder::AcqRel(_)
+                    );
                     if launch.takes.contains(&node.line) {
                         // One that has failed is followed by another, or by nothing under the lock.
                         let section = Section {

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 use runtime::Model;
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Access, FenceKind, Kind, LANES, Location, Scope};
+use shadow::hb::{Access, FenceKind, LANES, Location, OpKind, Scope};
 
 /// Nodes of a run, at most.
 const MOST: usize = 12_000;
@@ -152,12 +152,12 @@ fn threads(event: &TraceEvent) -> impl Iterator<Item = Thread> {
     lanes.map(move |lane| (cta, warp, lane))
 }
 
-fn writes(kind: Kind) -> bool {
-    kind != Kind::Load
+fn writes(kind: OpKind) -> bool {
+    kind != OpKind::Load
 }
 
-fn atomic(kind: Kind) -> bool {
-    matches!(kind, Kind::Rmw | Kind::Reduction)
+fn atomic(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Rmw | OpKind::Reduction)
 }
 
 /// A byte behind a place.

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
-use shadow::hb::{Access, Kind, Location, Order, Scope};
+use shadow::hb::{Access, Location, MemoryOrder, OpKind, Scope};
 
 use super::locks::Locks;
 use super::order::{Run, Under};
@@ -130,9 +130,9 @@ impl Run {
         };
         let counts = |&node: &usize| {
             let own = self.nodes[node].thread == self.nodes[b].thread;
-            node > a && own && kind(node) == Some(Kind::Rmw)
+            node > a && own && kind(node) == Some(OpKind::Rmw)
         };
-        kind(a).is_some_and(atomic) && kind(b) == Some(Kind::Store) && accesses.iter().any(counts)
+        kind(a).is_some_and(atomic) && kind(b) == Some(OpKind::Store) && accesses.iter().any(counts)
     }
 
     /// A strong read, the node added last, has observed releases.
@@ -190,6 +190,6 @@ impl Run {
 
 /// Whether an access shows that its scalar is one that threads communicate through.
 fn is_signal(launch: &Launch<'_>, access: &Access, line: u32) -> bool {
-    let ordered = !matches!(access.order, Order::Relaxed(_));
+    let ordered = !matches!(access.order, MemoryOrder::Relaxed(_));
     ordered || launch.waits.contains(&line)
 }

@@ -34,7 +34,7 @@ use simt::LaunchError;
 
 use crate::machine::Checks;
 
-use super::kernel::{Act, Kernel, Kind, LANES, Order};
+use super::kernel::{AccessKind, AccessOrder, Act, Kernel, LANES};
 use super::tally::Tally;
 use super::text::{self, Text};
 use super::truth::{self, Byte};
@@ -266,12 +266,12 @@ pub fn racing_lines(kernel: &Kernel, schedules: &[u64]) -> Result<BTreeSet<(u32,
 
 /// Whether an act may see what another thread wrote, in either memory, and so be ordered after it.
 fn observes(act: &Act) -> bool {
-    let strong = |order| !matches!(order, Order::Plain | Order::ReadOnly);
+    let strong = |order| !matches!(order, AccessOrder::Plain | AccessOrder::ReadOnly);
     match act {
         Act::Access(access) => match access.kind {
-            Kind::Load => strong(access.order),
-            Kind::Atom(_) => true,
-            Kind::Store | Kind::Red(_) => false,
+            AccessKind::Load => strong(access.order),
+            AccessKind::Atom(_) => true,
+            AccessKind::Store | AccessKind::Red(_) => false,
         },
         Act::Poll { .. } | Act::Pass { .. } | Act::Leave { .. } | Act::Take { .. } => true,
         _ => false,

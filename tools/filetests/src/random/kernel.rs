@@ -292,9 +292,9 @@ pub enum Act {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// What it does.
-    pub kind: Kind,
+    pub kind: AccessKind,
     /// How it orders others.
-    pub order: Order,
+    pub order: AccessOrder,
     /// Where.
     pub target: Target,
     /// Only if the thread's last poll has seen its flag.
@@ -303,7 +303,7 @@ pub struct Access {
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AccessKind {
     /// `ld`
     Load,
     /// `st`
@@ -316,7 +316,7 @@ pub enum Kind {
 
 /// How an access orders others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum AccessOrder {
     /// Nothing said: weak, or relaxed at gpu scope for an atomic.
     Plain,
     /// `ld.global.nc`

@@ -6,7 +6,7 @@ mod phases;
 
 use super::Random;
 use super::kernel::{
-    Access, Act, Call, FAR, Kernel, Kind, Order, Role, Scope, Step, Target, Whole,
+    Access, AccessKind, AccessOrder, Act, Call, FAR, Kernel, Role, Scope, Step, Target, Whole,
 };
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
@@ -386,16 +386,16 @@ impl Maker {
             .random
             .pick(&[Scope::Gpu, Scope::Gpu, Scope::Cta, Scope::Sys]);
         let (kind, order) = match self.random.below(100) {
-            0..42 => (Kind::Load, Order::Plain),
-            42..68 => (Kind::Store, Order::Plain),
+            0..42 => (AccessKind::Load, AccessOrder::Plain),
+            42..68 => (AccessKind::Store, AccessOrder::Plain),
             68..76 => (
-                Kind::Red(self.random.pick(&["add", "or", "max"])),
-                Order::Plain,
+                AccessKind::Red(self.random.pick(&["add", "or", "max"])),
+                AccessOrder::Plain,
             ),
-            76..90 => (Kind::Red("add"), Order::Strong("relaxed", wide)),
-            90..96 => (Kind::Store, Order::Strong("relaxed", wide)),
-            96..98 => (Kind::Store, Order::Volatile),
-            _ => (Kind::Load, Order::ReadOnly),
+            76..90 => (AccessKind::Red("add"), AccessOrder::Strong("relaxed", wide)),
+            90..96 => (AccessKind::Store, AccessOrder::Strong("relaxed", wide)),
+            96..98 => (AccessKind::Store, AccessOrder::Volatile),
+            _ => (AccessKind::Load, AccessOrder::ReadOnly),
         };
         self.at_a_place(kind, order)
     }
@@ -403,22 +403,25 @@ impl Maker {
     /// A strong access of any kind.
     fn strong(&mut self) -> Access {
         let scope = self.random.pick(&SCOPES);
-        let relaxed = Order::Strong("relaxed", scope);
+        let relaxed = AccessOrder::Strong("relaxed", scope);
         let (kind, order) = match self.random.below(100) {
-            0..12 => (Kind::Load, relaxed),
-            12..24 => (Kind::Load, Order::Strong("acquire", scope)),
-            24..30 => (Kind::Load, Order::Volatile),
-            30..42 => (Kind::Store, relaxed),
-            42..54 => (Kind::Store, Order::Strong("release", scope)),
-            54..58 => (Kind::Store, Order::Volatile),
-            58..68 => (Kind::Red("add"), Order::Strong("release", scope)),
-            68..74 => (Kind::Red("or"), relaxed),
+            0..12 => (AccessKind::Load, relaxed),
+            12..24 => (AccessKind::Load, AccessOrder::Strong("acquire", scope)),
+            24..30 => (AccessKind::Load, AccessOrder::Volatile),
+            30..42 => (AccessKind::Store, relaxed),
+            42..54 => (AccessKind::Store, AccessOrder::Strong("release", scope)),
+            54..58 => (AccessKind::Store, AccessOrder::Volatile),
+            58..68 => (
+                AccessKind::Red("add"),
+                AccessOrder::Strong("release", scope),
+            ),
+            68..74 => (AccessKind::Red("or"), relaxed),
             _ => {
                 let op = self.random.pick(&["add", "exch", "cas", "or", "and"]);
                 let sem = self
                     .random
                     .pick(&["relaxed", "acquire", "release", "acq_rel"]);
-                (Kind::Atom(op), Order::Strong(sem, scope))
+                (AccessKind::Atom(op), AccessOrder::Strong(sem, scope))
             }
         };
         self.at_a_place(kind, order)
@@ -428,12 +431,18 @@ impl Maker {
     fn looking(&mut self) -> Access {
         let scope = self.random.pick(&SCOPES);
         let (kind, order) = match self.random.below(10) {
-            0..4 => (Kind::Load, Order::Strong("acquire", scope)),
-            4..6 => (Kind::Load, Order::Strong("relaxed", scope)),
-            6 => (Kind::Load, Order::Volatile),
-            7 => (Kind::Atom("and"), Order::Strong("acquire", scope)),
-            8 => (Kind::Atom("cas"), Order::Strong("acq_rel", scope)),
-            _ => (Kind::Load, Order::Plain),
+            0..4 => (AccessKind::Load, AccessOrder::Strong("acquire", scope)),
+            4..6 => (AccessKind::Load, AccessOrder::Strong("relaxed", scope)),
+            6 => (AccessKind::Load, AccessOrder::Volatile),
+            7 => (
+                AccessKind::Atom("and"),
+                AccessOrder::Strong("acquire", scope),
+            ),
+            8 => (
+                AccessKind::Atom("cas"),
+                AccessOrder::Strong("acq_rel", scope),
+            ),
+            _ => (AccessKind::Load, AccessOrder::Plain),
         };
         let mut access = self.at_a_place(kind, order);
         access.target = Target {
@@ -444,16 +453,16 @@ impl Maker {
         access
     }
 
-    fn at_a_place(&mut self, kind: Kind, order: Order) -> Access {
-        let atomic = matches!(kind, Kind::Atom(_) | Kind::Red(_));
-        let weak = matches!(order, Order::Plain | Order::ReadOnly) && !atomic;
+    fn at_a_place(&mut self, kind: AccessKind, order: AccessOrder) -> Access {
+        let atomic = matches!(kind, AccessKind::Atom(_) | AccessKind::Red(_));
+        let weak = matches!(order, AccessOrder::Plain | AccessOrder::ReadOnly) && !atomic;
         let sizes = if weak { &self.sizes } else { &self.strong };
         let mut bytes = self.random.pick(sizes);
         if atomic {
-            let halves = matches!(kind, Kind::Atom("cas"));
+            let halves = matches!(kind, AccessKind::Atom("cas"));
             bytes = bytes.max(if halves { 2 } else { 4 });
         }
-        let shared = order != Order::ReadOnly && self.random.percent(self.shared);
+        let shared = order != AccessOrder::ReadOnly && self.random.percent(self.shared);
         let vector = if weak && self.random.percent(4) { 2 } else { 1 };
         // Vectors are aligned as a whole.
         let unit = bytes * vector;
@@ -468,7 +477,7 @@ impl Maker {
             target: Target {
                 shared,
                 far: shared && self.clusters && self.random.percent(40),
-                generic: order != Order::ReadOnly && self.random.percent(6),
+                generic: order != AccessOrder::ReadOnly && self.random.percent(6),
                 offset,
                 bytes,
                 vector,
@@ -483,20 +492,26 @@ impl Maker {
     fn message(&mut self, kernel: &Kernel, steps: &mut Vec<Step>) {
         let role = |maker: &mut Self| maker.random.below(kernel.roles.len() as u32) as usize;
         let (from, to) = (role(self), role(self));
-        let mut data = self.at_a_place(Kind::Store, Order::Plain);
-        data.order = Order::Plain;
+        let mut data = self.at_a_place(AccessKind::Store, AccessOrder::Plain);
+        data.order = AccessOrder::Plain;
         let mut flag = self.looking();
         flag.target.bytes = flag.target.bytes.max(4);
         // A place of its own, so that the data's race does not hide the flag's order.
         flag.target.offset = 32 + 8 * self.random.below(3);
         let scope = self.random.pick(&SCOPES);
         let (kind, order) = match self.random.below(10) {
-            0..4 => (Kind::Store, Order::Strong("release", scope)),
-            4..6 => (Kind::Store, Order::Strong("relaxed", scope)),
-            6 => (Kind::Red("add"), Order::Strong("release", scope)),
-            7 => (Kind::Atom("exch"), Order::Strong("acq_rel", scope)),
-            8 => (Kind::Store, Order::Volatile),
-            _ => (Kind::Store, Order::Plain),
+            0..4 => (AccessKind::Store, AccessOrder::Strong("release", scope)),
+            4..6 => (AccessKind::Store, AccessOrder::Strong("relaxed", scope)),
+            6 => (
+                AccessKind::Red("add"),
+                AccessOrder::Strong("release", scope),
+            ),
+            7 => (
+                AccessKind::Atom("exch"),
+                AccessOrder::Strong("acq_rel", scope),
+            ),
+            8 => (AccessKind::Store, AccessOrder::Volatile),
+            _ => (AccessKind::Store, AccessOrder::Plain),
         };
         let set = Access {
             kind,
@@ -524,8 +539,8 @@ impl Maker {
             acts.push(self.fence());
         }
         let kind = match self.random.percent(70) {
-            true => Kind::Load,
-            false => Kind::Store,
+            true => AccessKind::Load,
+            false => AccessKind::Store,
         };
         acts.push(Act::Access(Access {
             kind,

@@ -7,7 +7,9 @@ mod polls;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kernel::{Access, Act, Call, Gate, HOT, Kernel, Kind, Order, Role, Step, Target, Whole};
+use super::kernel::{
+    Access, AccessKind, AccessOrder, Act, Call, Gate, HOT, Kernel, Role, Step, Target, Whole,
+};
 
 /// A kernel's text, and where its accesses stand in it.
 #[derive(Clone, Debug)]
@@ -446,7 +448,7 @@ impl Writer {
         let address = format!("[%{base}{row}+{}]", target.offset);
         let order = order(access.order);
         let bits = target.bytes * 8;
-        let atomic = matches!(access.kind, Kind::Atom(_));
+        let atomic = matches!(access.kind, AccessKind::Atom(_));
         let (vector, loaded, stored) = match (target.vector, target.bytes) {
             (_, 2) if atomic => ("", "%half", "%one16"),
             (2, 8) => (".v2", "{%w, %t}", "{%wide, %wide}"),
@@ -456,12 +458,12 @@ impl Writer {
         };
         // `.nc` follows the space, the other orders stand before it.
         let text = match access.kind {
-            Kind::Load if access.order == Order::ReadOnly => {
+            AccessKind::Load if access.order == AccessOrder::ReadOnly => {
                 format!("ld{space}{order}{vector}.u{bits} {loaded}, {address};")
             }
-            Kind::Load => format!("ld{order}{space}{vector}.u{bits} {loaded}, {address};"),
-            Kind::Store => format!("st{order}{space}{vector}.u{bits} {address}, {stored};"),
-            Kind::Atom(op) => {
+            AccessKind::Load => format!("ld{order}{space}{vector}.u{bits} {loaded}, {address};"),
+            AccessKind::Store => format!("st{order}{space}{vector}.u{bits} {address}, {stored};"),
+            AccessKind::Atom(op) => {
                 let ty = atomic_type(op, bits);
                 let compared = if op == "cas" {
                     format!("{stored}, ")
@@ -470,7 +472,7 @@ impl Writer {
                 };
                 format!("atom{order}{space}.{op}.{ty} {loaded}, {address}, {compared}{stored};")
             }
-            Kind::Red(op) => {
+            AccessKind::Red(op) => {
                 let ty = atomic_type(op, bits);
                 format!("red{order}{space}.{op}.{ty} {address}, {stored};")
             }
@@ -544,12 +546,12 @@ impl Writer {
 }
 
 /// An order as a suffix.
-fn order(order: Order) -> String {
+fn order(order: AccessOrder) -> String {
     match order {
-        Order::Plain => String::new(),
-        Order::ReadOnly => ".nc".to_owned(),
-        Order::Volatile => ".volatile".to_owned(),
-        Order::Strong(sem, scope) => format!(".{sem}.{}", scope.suffix()),
+        AccessOrder::Plain => String::new(),
+        AccessOrder::ReadOnly => ".nc".to_owned(),
+        AccessOrder::Volatile => ".volatile".to_owned(),
+        AccessOrder::Strong(sem, scope) => format!(".{sem}.{}", scope.suffix()),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kernel::{Access, Act, Kernel, Kind, LANES, Order, Scope, Step};
+use super::kernel::{Access, AccessKind, AccessOrder, Act, Kernel, LANES, Scope, Step};
 
 /// A byte: of the shared memory of a CTA, or of global memory.
 pub type Byte = (Option<u64>, u32);
@@ -134,7 +134,7 @@ impl Walk<'_> {
                 thread,
                 epochs: self.epochs,
                 element: (first, target.bytes),
-                writes: access.kind != Kind::Load,
+                writes: access.kind != AccessKind::Load,
                 scope: scope(access),
             };
             self.words
@@ -148,9 +148,9 @@ impl Walk<'_> {
 /// The scope of a strong access.
 fn scope(access: &Access) -> Option<Scope> {
     match (access.order, access.kind) {
-        (Order::Strong(_, scope), _) => Some(scope),
-        (Order::Volatile, _) => Some(Scope::Sys),
-        (_, Kind::Atom(_) | Kind::Red(_)) => Some(Scope::Gpu),
+        (AccessOrder::Strong(_, scope), _) => Some(scope),
+        (AccessOrder::Volatile, _) => Some(Scope::Sys),
+        (_, AccessKind::Atom(_) | AccessKind::Red(_)) => Some(Scope::Gpu),
         _ => None,
     }
 }

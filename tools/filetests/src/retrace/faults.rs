@@ -1,7 +1,7 @@
 //! Falsified runs: what the engine would receive if something on the way were wrong.
 
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Completion, FenceKind, Kind, Location, Order, Scope};
+use shadow::hb::{Completion, FenceKind, Location, MemoryOrder, OpKind, Scope};
 
 /// A way to falsify one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,9 +19,9 @@ pub enum Fault {
     /// More bytes.
     Bytes,
     /// Another kind of access or fence.
-    Kind,
+    OpKind,
     /// Another order, as weak or as relaxed.
-    Order,
+    MemoryOrder,
     /// Another scope.
     Scope,
     /// Another barrier or phase.
@@ -42,8 +42,8 @@ pub const FAULTS: [Fault; 13] = [
     Fault::Line,
     Fault::Location,
     Fault::Bytes,
-    Fault::Kind,
-    Fault::Order,
+    Fault::OpKind,
+    Fault::MemoryOrder,
     Fault::Scope,
     Fault::Barrier,
     Fault::Flag,
@@ -106,29 +106,31 @@ impl Fault {
             ) => beside(at),
             (Self::Bytes, EventKind::Access { access, .. }) => access.bytes *= 2,
             (Self::Bytes, EventKind::Copy { from, .. }) => from.bytes += 4,
-            (Self::Kind, EventKind::Access { access, .. }) => {
+            (Self::OpKind, EventKind::Access { access, .. }) => {
                 access.kind = match access.kind {
-                    Kind::Load => Kind::Store,
-                    Kind::Store => Kind::Load,
-                    Kind::Rmw => Kind::Reduction,
-                    Kind::Reduction => Kind::Rmw,
+                    OpKind::Load => OpKind::Store,
+                    OpKind::Store => OpKind::Load,
+                    OpKind::Rmw => OpKind::Reduction,
+                    OpKind::Reduction => OpKind::Rmw,
                 };
             }
-            (Self::Kind, EventKind::Fence { kind, .. }) => {
+            (Self::OpKind, EventKind::Fence { kind, .. }) => {
                 *kind = match kind {
                     FenceKind::Sc => FenceKind::AcqRel,
                     _ => FenceKind::Sc,
                 };
             }
-            (Self::Kind, EventKind::Copy { ends, to, .. }) => {
+            (Self::OpKind, EventKind::Copy { ends, to, .. }) => {
                 *ends = match ends {
                     Completion::Group => Completion::Mbarrier(to.location),
                     Completion::Mbarrier(_) => Completion::Group,
                 };
             }
-            (Self::Order, EventKind::Access { access, .. }) => access.order = weaker(access.order),
+            (Self::MemoryOrder, EventKind::Access { access, .. }) => {
+                access.order = weaker(access.order)
+            }
             (
-                Self::Order,
+                Self::MemoryOrder,
                 EventKind::Mbarrier {
                     order: Some(order), ..
                 },
@@ -180,21 +182,21 @@ fn narrower(scope: Scope) -> Scope {
     }
 }
 
-fn weaker(order: Order) -> Order {
+fn weaker(order: MemoryOrder) -> MemoryOrder {
     match order {
-        Order::Weak => Order::Relaxed(Scope::Gpu),
-        Order::ReadOnly | Order::Relaxed(_) => Order::Weak,
-        Order::Acquire(scope) | Order::Release(scope) => Order::Relaxed(scope),
-        Order::AcqRel(scope) => Order::Acquire(scope),
+        MemoryOrder::Weak => MemoryOrder::Relaxed(Scope::Gpu),
+        MemoryOrder::ReadOnly | MemoryOrder::Relaxed(_) => MemoryOrder::Weak,
+        MemoryOrder::Acquire(scope) | MemoryOrder::Release(scope) => MemoryOrder::Relaxed(scope),
+        MemoryOrder::AcqRel(scope) => MemoryOrder::Acquire(scope),
     }
 }
 
-fn within(order: Order, scope: Scope) -> Order {
+fn within(order: MemoryOrder, scope: Scope) -> MemoryOrder {
     match order {
-        Order::Relaxed(_) => Order::Relaxed(scope),
-        Order::Acquire(_) => Order::Acquire(scope),
-        Order::Release(_) => Order::Release(scope),
-        Order::AcqRel(_) => Order::AcqRel(scope),
+        MemoryOrder::Relaxed(_) => MemoryOrder::Relaxed(scope),
+        MemoryOrder::Acquire(_) => MemoryOrder::Acquire(scope),
+        MemoryOrder::Release(_) => MemoryOrder::Release(scope),
+        MemoryOrder::AcqRel(_) => MemoryOrder::AcqRel(scope),
         other => other,
     }
 }

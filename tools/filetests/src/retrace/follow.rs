@@ -8,7 +8,7 @@ mod meet;
 use std::collections::BTreeMap;
 
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Access, Kind, Location};
+use shadow::hb::{Access, Location, OpKind};
 
 use super::barriers::Barriers;
 use super::code::Code;
@@ -296,7 +296,7 @@ impl<'a> Walk<'a> {
     /// counts in two words by turns (`runtime::grid`).
     fn counted(&self, who: Who, access: &Access, at: Location) -> Location {
         let arrivals = self.arrivals.get(&who.cta).copied().unwrap_or(0);
-        let now = arrivals + u64::from(access.kind == Kind::Rmw);
+        let now = arrivals + u64::from(access.kind == OpKind::Rmw);
         match self.in_workspace(at) {
             Some(address) if now % 2 == 1 => Location::Global(address - 4),
             _ => at,

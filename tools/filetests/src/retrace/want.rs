@@ -2,7 +2,9 @@
 //! "Memory Consistency Model" and the pages of the instructions.
 
 use ptx::ast::{Instruction, Operand, Space, Type};
-use shadow::hb::{Access, Completion, FenceKind, Kind, Location, Order, Scope, Span, Waited};
+use shadow::hb::{
+    Access, Completion, FenceKind, Location, MemoryOrder, OpKind, Scope, Span, Waited,
+};
 
 use super::code::Code;
 use super::lane::Lane;
@@ -57,7 +59,7 @@ pub(super) enum What {
         at: Location,
         operation: Operation,
         access: Option<Access>,
-        order: Option<Order>,
+        order: Option<MemoryOrder>,
     },
     /// The end of the thread.
     Exit,
@@ -153,7 +155,7 @@ impl Reader<'_, '_> {
     }
 
     /// How an access orders others.
-    fn order(&self, atomic: bool) -> Result<Order> {
+    fn order(&self, atomic: bool) -> Result<MemoryOrder> {
         let scope = || {
             let none = || Objection::unknown("a strong access without a scope");
             match self.scope() {
@@ -162,26 +164,26 @@ impl Reader<'_, '_> {
             }
         };
         Ok(match () {
-            () if self.has("volatile") || self.has("mmio") => Order::Relaxed(Scope::Sys),
-            () if self.has("acq_rel") => Order::AcqRel(scope()?),
-            () if self.has("acquire") => Order::Acquire(scope()?),
-            () if self.has("release") => Order::Release(scope()?),
-            () if self.has("relaxed") || atomic => Order::Relaxed(scope()?),
-            () if self.has("nc") || self.instruction.opcode == "ldu" => Order::ReadOnly,
-            () => Order::Weak,
+            () if self.has("volatile") || self.has("mmio") => MemoryOrder::Relaxed(Scope::Sys),
+            () if self.has("acq_rel") => MemoryOrder::AcqRel(scope()?),
+            () if self.has("acquire") => MemoryOrder::Acquire(scope()?),
+            () if self.has("release") => MemoryOrder::Release(scope()?),
+            () if self.has("relaxed") || atomic => MemoryOrder::Relaxed(scope()?),
+            () if self.has("nc") || self.instruction.opcode == "ldu" => MemoryOrder::ReadOnly,
+            () => MemoryOrder::Weak,
         })
     }
 
     fn access(&mut self) -> Result<What> {
         let name = self.instruction.opcode.as_str();
         let (kind, address) = match name {
-            "st" => (Kind::Store, 0),
-            "red" => (Kind::Reduction, 0),
-            "atom" => (Kind::Rmw, 1),
-            _ => (Kind::Load, 1),
+            "st" => (OpKind::Store, 0),
+            "red" => (OpKind::Reduction, 0),
+            "atom" => (OpKind::Rmw, 1),
+            _ => (OpKind::Load, 1),
         };
         let ty = alu::ty(self.instruction)?;
-        let atomic = matches!(kind, Kind::Rmw | Kind::Reduction);
+        let atomic = matches!(kind, OpKind::Rmw | OpKind::Reduction);
         let order = self.order(atomic)?;
         // Two halves are two atomics.
         let halves = match ty {
@@ -254,7 +256,7 @@ impl Reader<'_, '_> {
             return Ok(Some(What::Mbarrier {
                 at,
                 operation: Operation::CopyArrive(self.has("noinc")),
-                access: Some(object(Kind::Reduction)),
+                access: Some(object(OpKind::Reduction)),
                 order: None,
             }));
         }
@@ -326,8 +328,8 @@ impl Reader<'_, '_> {
     /// What is done to an element of the target of a copy that reduces.
     fn reduction(&self, scope: Scope) -> Result<Access> {
         Ok(Access {
-            kind: Kind::Reduction,
-            order: Order::Relaxed(scope),
+            kind: OpKind::Reduction,
+            order: MemoryOrder::Relaxed(scope),
             bytes: alu::ty(self.instruction)?.bytes(),
             elements: self.instruction.vector().into(),
             site: 0,
@@ -338,8 +340,8 @@ impl Reader<'_, '_> {
         let space = self.instruction.space();
         let scope = self.scope().unwrap_or(Scope::Cta);
         let relaxed = self.has("relaxed");
-        let order = |strong: fn(Scope) -> Order| match relaxed {
-            true => Order::Relaxed(scope),
+        let order = |strong: fn(Scope) -> MemoryOrder| match relaxed {
+            true => MemoryOrder::Relaxed(scope),
             false => strong(scope),
         };
         let first = self.first().to_owned();
@@ -379,16 +381,16 @@ impl Reader<'_, '_> {
             operation,
             access: match operation {
                 Operation::Init(_) => Some(Access {
-                    order: Order::Weak,
-                    ..object(Kind::Store)
+                    order: MemoryOrder::Weak,
+                    ..object(OpKind::Store)
                 }),
                 Operation::Inval => None,
-                Operation::Wait(_) => Some(object(Kind::Load)),
-                _ => Some(object(Kind::Reduction)),
+                Operation::Wait(_) => Some(object(OpKind::Load)),
+                _ => Some(object(OpKind::Reduction)),
             },
             order: match operation {
-                Operation::Arrive { .. } => Some(order(Order::Release)),
-                Operation::Wait(_) => Some(order(Order::Acquire)),
+                Operation::Arrive { .. } => Some(order(MemoryOrder::Release)),
+                Operation::Wait(_) => Some(order(MemoryOrder::Acquire)),
                 _ => None,
             },
         }))
@@ -396,10 +398,10 @@ impl Reader<'_, '_> {
 }
 
 /// An access of an mbarrier: atomic with all others (docs/memory-model.md).
-fn object(kind: Kind) -> Access {
+fn object(kind: OpKind) -> Access {
     Access {
         kind,
-        order: Order::Relaxed(Scope::Sys),
+        order: MemoryOrder::Relaxed(Scope::Sys),
         bytes: 8,
         elements: 1,
         site: 0,

@@ -10,7 +10,7 @@ use driver::sys::*;
 use runtime::session::{Kernel, Node};
 
 use super::function::name_of;
-use super::launch::{Asked, Given, Params, UNKNOWN, values};
+use super::launch::{Given, Params, RequestedLaunch, UNKNOWN, values};
 use crate::state::{Function, State};
 use crate::without_ptx;
 
@@ -24,12 +24,12 @@ pub(super) enum SlotUse {
 }
 
 /// A launch as the parameters of a node ask for it.
-pub(super) fn asked(node: &CUDA_KERNEL_NODE_PARAMS, cluster: [u32; 3]) -> Asked {
+pub(super) fn asked(node: &CUDA_KERNEL_NODE_PARAMS, cluster: [u32; 3]) -> RequestedLaunch {
     let handle = match node.func.is_null() {
         true => node.kern.expose_provenance(),
         false => node.func.expose_provenance(),
     };
-    Asked {
+    RequestedLaunch {
         function: handle as u64,
         grid: [node.grid_dim_x, node.grid_dim_y, node.grid_dim_z],
         block: [node.block_dim_x, node.block_dim_y, node.block_dim_z],
@@ -338,7 +338,7 @@ pub(super) fn given(real: &Api, node: u64, params: &CUDA_KERNEL_NODE_PARAMS) -> 
 
 /// Whether a node may run the program's own code at all: its parameters are known, and nothing that belongs to the
 /// function with checks has been asked for.
-pub(super) fn may_be_own(asked: &Asked, given: Given) -> bool {
+pub(super) fn may_be_own(asked: &RequestedLaunch, given: Given) -> bool {
     given != UNKNOWN && asked.cluster == [0; 3]
 }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 use report::log;
 use runtime::{Mode, Model};
 
-use super::super::kernel::{Act, Kernel, Kind, Order};
+use super::super::kernel::{AccessKind, AccessOrder, Act, Kernel};
 use super::super::tally::Tally;
 use super::super::text::Text;
 use super::bench::{Bench, Run};
@@ -18,9 +18,11 @@ use crate::machine::Checks;
 pub(super) fn wanted(kernel: &Kernel) -> bool {
     let strong = |act: &&Act| match act.access() {
         Some(access) => match access.kind {
-            Kind::Load | Kind::Store => !matches!(access.order, Order::Plain | Order::ReadOnly),
-            Kind::Atom(_) => true,
-            Kind::Red(_) => false,
+            AccessKind::Load | AccessKind::Store => {
+                !matches!(access.order, AccessOrder::Plain | AccessOrder::ReadOnly)
+            }
+            AccessKind::Atom(_) => true,
+            AccessKind::Red(_) => false,
         },
         None => false,
     };

@@ -7,7 +7,7 @@ use anyhow::Result;
 use ptx::ast::Module;
 use runtime::traced::{EventKind, TraceEvent};
 use runtime::{Mode, Model};
-use shadow::hb::{Kind, Location};
+use shadow::hb::{Location, OpKind};
 
 use super::super::kernel::Kernel;
 use super::super::tally::Tally;
@@ -176,7 +176,7 @@ impl Run {
             .traced
             .iter()
             .filter_map(|event| match &event.what {
-                EventKind::Access { access, locations } if access.kind == Kind::Rmw => {
+                EventKind::Access { access, locations } if access.kind == OpKind::Rmw => {
                     locations.first()
                 }
                 _ => None,

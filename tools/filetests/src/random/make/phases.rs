@@ -2,7 +2,8 @@
 //! something and the other that it has been taken.
 
 use super::super::kernel::{
-    Access, Act, Call, Entry, Gate, Kernel, Kind, Order, Role, Scope, Step, Strength, Target, Whole,
+    Access, AccessKind, AccessOrder, Act, Call, Entry, Gate, Kernel, Role, Scope, Step, Strength,
+    Target, Whole,
 };
 use super::{Flavour, Maker};
 
@@ -180,18 +181,18 @@ impl Maker {
         let access = |kind, target, after_flag| {
             Act::Access(Access {
                 kind,
-                order: Order::Plain,
+                order: AccessOrder::Plain,
                 target,
                 after_flag,
             })
         };
         let put = match self.random.percent(85) {
-            true => access(Kind::Store, row, false),
+            true => access(AccessKind::Store, row, false),
             false => self.act(),
         };
         let kind = match self.random.percent(80) {
-            true => Kind::Load,
-            false => Kind::Store,
+            true => AccessKind::Load,
+            false => AccessKind::Store,
         };
         // Now and then what the thread itself has stored is what another one reads.
         let target = if self.random.percent(80) { taken } else { one };

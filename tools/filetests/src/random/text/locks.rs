@@ -1,6 +1,6 @@
 //! Locks, and stores into the other CTA of a cluster.
 
-use super::super::kernel::{Access, Act, Kind, Target};
+use super::super::kernel::{Access, AccessKind, Act, Target};
 use super::Writer;
 
 impl Writer {
@@ -31,10 +31,10 @@ impl Writer {
         let order = super::order(access.order);
         let address = format!("[%global0+{}]", access.target.offset);
         self.line(match access.kind {
-            Kind::Atom("cas") => {
+            AccessKind::Atom("cas") => {
                 format!("{guard}atom{order}.global.cas.b32 %v, {address}, {expected}, {new};")
             }
-            Kind::Store => format!("{guard}st{order}.global.u32 {address}, {new};"),
+            AccessKind::Store => format!("{guard}st{order}.global.u32 {address}, {new};"),
             _ => format!("{guard}atom{order}.global.exch.b32 %v, {address}, {new};"),
         });
         self.goes(&access.target);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::kernel::{Access, Kind, Order, Target};
+use super::super::kernel::{Access, AccessKind, AccessOrder, Target};
 use super::{Text, Writer};
 
 impl Writer {
@@ -16,8 +16,8 @@ impl Writer {
         self.line("mov.u32 %n, 0;");
         self.target(&again);
         let line = self.look(access);
-        let weak = access.order == Order::Plain && access.kind == Kind::Load;
-        if !weak && !matches!(access.kind, Kind::Atom("cas" | "exch")) {
+        let weak = access.order == AccessOrder::Plain && access.kind == AccessKind::Load;
+        if !weak && !matches!(access.kind, AccessKind::Atom("cas" | "exch")) {
             self.text.waits.insert(line);
         }
         self.again(tries, &again);

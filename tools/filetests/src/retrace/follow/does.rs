@@ -2,7 +2,7 @@
 
 use ptx::ast::{Instruction, Operand};
 use runtime::traced::EventKind;
-use shadow::hb::{Access, Completion, Kind, Location, Span};
+use shadow::hb::{Access, Completion, Location, OpKind, Span};
 
 use super::super::alu::{self, extend};
 use super::super::lane::Who;
@@ -119,22 +119,22 @@ impl<'a> Walk<'a> {
             return Err(Objection::unknown("an element of more than 8 bytes"));
         }
         match access.kind {
-            Kind::Load => {
+            OpKind::Load => {
                 for (number, part) in parts(operand(0)?).iter().enumerate() {
                     let location = behind(at, u64::from(bytes) * number as u64);
                     let value = self.memory.load(location, bytes)?;
                     self.set(who, part, extend(value, ty))?;
                 }
             }
-            Kind::Store => {
+            OpKind::Store => {
                 for (number, part) in parts(operand(1)?).iter().enumerate() {
                     let location = behind(at, u64::from(bytes) * number as u64);
                     let value = self.value(who, part)?;
                     self.memory.store(location, bytes, value);
                 }
             }
-            Kind::Rmw | Kind::Reduction => {
-                let first = if access.kind == Kind::Rmw { 2 } else { 1 };
+            OpKind::Rmw | OpKind::Reduction => {
+                let first = if access.kind == OpKind::Rmw { 2 } else { 1 };
                 let a = self.value(who, operand(first)?)?;
                 let b = match instruction.operands.get(first + 1) {
                     Some(operand) => self.value(who, operand)?,
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
                 if self.in_workspace(at).is_some() {
                     *self.arrivals.entry(who.cta).or_default() += 1;
                 }
-                if access.kind == Kind::Rmw {
+                if access.kind == OpKind::Rmw {
                     self.set(who, operand(0)?, extend(old, ty))?;
                 }
             }
