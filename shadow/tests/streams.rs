@@ -364,10 +364,10 @@ proptest! {
         let mut prints = [Footprint::default(), Footprint::default()];
         let mut lists: [Vec<(Touch, u64, u64)>; 2] = Default::default();
         let add = |to: usize, prints: &mut [Footprint; 2], lists: &mut [Vec<(Touch, u64, u64)>; 2], of: &(bool, Touch, u64, u64, u64)| {
-            let (_, touch, start, bytes, who) = *of;
-            prints[to].touch(touch, who, start, bytes);
+            let (_, touch, start, bytes, thread) = *of;
+            prints[to].touch(touch, thread, start, bytes);
             for at in start..start + bytes {
-                lists[to].push((touch, at, who + (at - start) / u64::from(touch.bytes)));
+                lists[to].push((touch, at, thread + (at - start) / u64::from(touch.bytes)));
             }
         };
         for of in all.iter().filter(|of| of.0) {
@@ -396,7 +396,7 @@ proptest! {
                 let Some(meeting) = meeting else { continue };
                 expected += 1;
                 prop_assert_eq!(Some(&meeting.address), both.first());
-                let by = |of: usize, touch, who| lists[of].contains(&(touch, meeting.address, who));
+                let by = |of: usize, touch, thread| lists[of].contains(&(touch, meeting.address, thread));
                 prop_assert!(by(0, one, meeting.by_one), "{:?}", meeting);
                 prop_assert!(by(1, other, meeting.by_other), "{:?}", meeting);
             }

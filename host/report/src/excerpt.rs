@@ -204,7 +204,7 @@ pub(crate) fn labels(race: &Race) -> [String; 2] {
                     }
                     _ => "came here",
                 };
-                return format!("{} {did} ({})", who(access, race), access.role);
+                return format!("{} {did} ({})", thread_text(access, race), access.role);
             }
             Act::Atomic => "updated",
             Act::Write => "wrote",
@@ -224,14 +224,14 @@ pub(crate) fn labels(race: &Race) -> [String; 2] {
         let value = access.value.as_ref().map(value::shown);
         format!(
             "{} {did}{bytes}{how}{} ({})",
-            who(access, race),
+            thread_text(access, race),
             value.map_or(String::new(), |value| format!(": {value}")),
             access.role
         )
     })
 }
 
-fn who(access: &Access, race: &Race) -> String {
+fn thread_text(access: &Access, race: &Race) -> String {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
     match (access.thread, access.block) {
         (Some(thread), Some(block)) => format!("thread {} block {}", index(thread), index(block)),

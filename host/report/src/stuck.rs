@@ -238,9 +238,9 @@ fn help(of: &log::Stuck) -> String {
 }
 
 /// Which threads wait, and for what.
-pub(crate) fn who(wait: &Wait) -> String {
+pub(crate) fn waiting(wait: &Wait) -> String {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-    let who = match (wait.threads, wait.blocks) {
+    let waiting = match (wait.threads, wait.blocks) {
         (1, _) => format!(
             "thread {} of block {} waits:",
             index(wait.thread),
@@ -258,7 +258,7 @@ pub(crate) fn who(wait: &Wait) -> String {
             index(wait.block)
         ),
     };
-    format!("{who} {}", wait.message)
+    format!("{waiting} {}", wait.message)
 }
 
 /// The lines below the first one of a launch that is stuck.
@@ -271,7 +271,7 @@ pub(crate) fn render(stuck: &Stuck, sources: &Sources) -> String {
             Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
             None => format!("ptx line {}", wait.ptx_line),
         };
-        put_in(&mut text, format_args!("\n  --> {at}: {}", who(wait)));
+        put_in(&mut text, format_args!("\n  --> {at}: {}", waiting(wait)));
         if let Some(line) = line.and_then(|frame| sources.line(&frame.file, frame.line)) {
             put_in(&mut text, format_args!("\n      | {}", line.trim()));
         }

@@ -121,13 +121,13 @@ pub(crate) fn misuse(
         before,
         now,
     }: Misused,
-    who: Thread,
+    accessor: Thread,
     count: u64,
     named: &HashMap<u32, u32>,
 ) -> log::Race {
     let site = |number: u32| named.get(&number).copied().unwrap_or(0);
-    let cta = u32::try_from(who.cta).unwrap_or(u32::MAX);
-    let thread = checker::thread(launch, cta, who.warp * LANES + who.lane);
+    let cta = u32::try_from(accessor.cta).unwrap_or(u32::MAX);
+    let thread = checker::thread(launch, cta, accessor.warp * LANES + accessor.lane);
     log::Race {
         launch: launch.launch,
         decided: true,

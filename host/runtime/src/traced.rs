@@ -112,11 +112,11 @@ pub enum EventKind {
 }
 
 impl TraceEvent {
-    pub(crate) fn new(who: Executing, line: u32, what: EventKind) -> Self {
+    pub(crate) fn new(threads: Executing, line: u32, what: EventKind) -> Self {
         Self {
-            cta: who.cta,
-            warp: who.warp,
-            lanes: who.lanes,
+            cta: threads.cta,
+            warp: threads.warp,
+            lanes: threads.lanes,
             line,
             what,
         }

@@ -610,7 +610,7 @@ impl Plan {
         conflict: &Conflict,
     ) -> Reason {
         let against = posed.site.get(conflict.against).copied().unwrap_or(site);
-        let who = match conflict.between {
+        let threads_text = match conflict.between {
             Threads::OfOneBlock => "threads of one block",
             Threads::OfTwoBlocks => "threads of different blocks",
         };
@@ -621,11 +621,11 @@ impl Plan {
         };
         let mut text = match conflict.why {
             Why::Overlap if against == site => {
-                format!("two {who} may execute it with the same bytes")
+                format!("two {threads_text} may execute it with the same bytes")
             }
             Why::Overlap => {
                 let line = self.line(accesses[against].statement);
-                format!("the {what} at {line} may touch the same bytes, by {who}")
+                format!("the {what} at {line} may touch the same bytes, by {threads_text}")
             }
             Why::Steps => "the proof would take too long".to_owned(),
             Why::Large => "its numbers are too large".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::copy::Copies;
 use super::cta::Heard;
-use super::entry::{Class, Entry, Strength, Who};
+use super::entry::{Accessor, Class, Entry, Strength};
 use super::fence::acquire;
 use super::history::{LINE, WORD};
 use super::lanes::View;
@@ -24,7 +24,7 @@ pub(crate) struct Weak {
     pub(crate) site: u32,
     /// Number of the copies that it belongs to, else 0.
     pub(crate) copy: u32,
-    /// See [`Who::maker`].
+    /// See [`Accessor::maker`].
     pub(crate) maker: Option<Epoch>,
 }
 
@@ -124,7 +124,7 @@ impl Engine {
         // Shared memory of another CTA of the cluster belongs to that CTA.
         let history = memory.of(Location::of(run.first));
         for (mask, view) in clocks.groups() {
-            let who = Who {
+            let accessor = Accessor {
                 shape,
                 copies,
                 warp,
@@ -145,7 +145,7 @@ impl Engine {
                     made: Made::at(*stamp),
                     read_only: weak.read_only,
                 };
-                let outcome = history.weak(&who, line, row, weak.writes, &mut |at, hit| {
+                let outcome = history.weak(&accessor, line, row, weak.writes, &mut |at, hit| {
                     let word = line * (LINE / WORD) + u64::from(at);
                     found(race(copies, warp, weak.site, word, &hit))
                 });
@@ -160,7 +160,7 @@ impl Engine {
     }
 
     /// Checks an access of one thread against the history, and enters it there, in the name of a maker of
-    /// copies if there is one; see [`Who::maker`]. The strong write that it has observed, if it is a
+    /// copies if there is one; see [`Accessor::maker`]. The strong write that it has observed, if it is a
     /// strong load or an atomic that a loop waits for.
     pub(crate) fn check(
         &mut self,
@@ -184,7 +184,7 @@ impl Engine {
         let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
         let clocks = ctas.get(&me.cta).and_then(|cta| cta.known(me.warp))?;
         let times = &clocks.view(me.lane).times;
-        let who = Who {
+        let accessor = Accessor {
             shape,
             copies,
             warp: me.warp(),
@@ -206,14 +206,14 @@ impl Engine {
         let continues = reads
             && words
                 .clone()
-                .all(|word| history.observes(&who, me.lane, word, &class));
+                .all(|word| history.observes(&accessor, me.lane, word, &class));
         let listens = match access.kind {
             OpKind::Load => true,
             OpKind::Rmw => *atomics == Atomics::Wait,
             _ => false,
         };
         let writer = match continues && listens {
-            true => history.writer(&who, me.lane, key / WORD, &class),
+            true => history.writer(&accessor, me.lane, key / WORD, &class),
             false => None,
         };
         let reads = Reads {
@@ -234,7 +234,7 @@ impl Engine {
                 made: Made::at(*stamp),
                 order: Observed::default(),
             };
-            let outcome = history.access(&who, word, entry, reads, &mut |hit| {
+            let outcome = history.access(&accessor, word, entry, reads, &mut |hit| {
                 found(race(copies, me.warp(), access.site, word, &hit))
             });
             if outcome.displaced && class.strength == Strength::Weak {

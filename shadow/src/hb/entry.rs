@@ -69,7 +69,7 @@ pub enum Rule {
 
 /// Who accesses memory, and what they know.
 #[derive(Clone, Copy)]
-pub(crate) struct Who<'a> {
+pub(crate) struct Accessor<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) copies: &'a Copies,
     pub(crate) warp: Warp,
@@ -85,10 +85,12 @@ pub(crate) struct Who<'a> {
 }
 
 impl Entry {
-    /// The lanes of the entry that are not ordered before threads of `who`, and may be of them.
-    pub(crate) fn unordered(&self, who: &Who<'_>) -> u32 {
+    /// The lanes of the entry that are not ordered before threads of `accessor`, and may be of them.
+    pub(crate) fn unordered(&self, accessor: &Accessor<'_>) -> u32 {
         let of = self.warp.warp();
-        who.times.unordered(who.warp, of, self.lanes, self.time)
+        accessor
+            .times
+            .unordered(accessor.warp, of, self.lanes, self.time)
     }
 
     /// True when one of the two reads data as read-only.

@@ -9,7 +9,7 @@
 use core::ops::Range;
 
 use super::clock::{Sparse, Times};
-use super::entry::{Class, Entry, Who};
+use super::entry::{Accessor, Class, Entry};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
@@ -71,7 +71,7 @@ impl Engine {
             rest: launched.0.clone(),
             ..Times::default()
         };
-        let who = Who {
+        let accessor = Accessor {
             shape: &self.shape,
             copies: &self.copies,
             warp,
@@ -106,7 +106,7 @@ impl Engine {
         };
         let words = start / WORD..=(end - 1) / WORD;
         let history = &self.memory.global;
-        history.beside(&who, words, &entry, &mut |word, hit| {
+        history.beside(&accessor, words, &entry, &mut |word, hit| {
             let earlier = hit.earlier.warp.lane_of(hit.earlier_lanes);
             found(Race {
                 later: Side {

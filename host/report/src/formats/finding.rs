@@ -161,7 +161,7 @@ fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a
 fn of_failure<'a>(failure: &'a Failure, sources: &Sources) -> Finding<'a> {
     let stuck = failure.stuck.as_ref();
     let waits = stuck.iter().flat_map(|stuck| &stuck.waits);
-    let waits = waits.filter_map(|wait| spot(&wait.frames, stuck::who(wait), sources));
+    let waits = waits.filter_map(|wait| spot(&wait.frames, stuck::waiting(wait), sources));
     let (rule, level, spots) = match failure.deadlock {
         true => (
             RuleId::Synchronisation.as_str(),

@@ -234,10 +234,9 @@ impl Checker {
             known.put_in(&mut race);
             race
         });
-        let misuses = findings
-            .misuses
-            .iter()
-            .map(|(&misused, &(who, count))| logged::misuse(launch, misused, who, count, named));
+        let misuses = findings.misuses.iter().map(|(&misused, &(thread, count))| {
+            logged::misuse(launch, misused, thread, count, named)
+        });
         let races: Vec<log::Race> = races.chain(misuses).collect();
         for mut race in races {
             self.name_variables(launch, &mut race);

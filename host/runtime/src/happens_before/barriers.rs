@@ -117,9 +117,9 @@ impl Barriers {
         self.generations.complete(cta, id);
     }
 
-    pub(super) fn exit(&mut self, who: Executing, threads: u32) {
-        self.engine.exit(warp(who), who.lanes);
-        self.generations.exit(warp(who), who.lanes, threads);
+    pub(super) fn exit(&mut self, threads: Executing, per_cta: u32) {
+        self.engine.exit(warp(threads), threads.lanes);
+        self.generations.exit(warp(threads), threads.lanes, per_cta);
     }
 
     pub(super) fn copy(&mut self, me: Thread, from: Span, to: Span, issue: Issue) {
@@ -132,7 +132,7 @@ impl Barriers {
 
 impl HappensBefore {
     /// Lanes come to a barrier of their CTA, before anybody else hears of it.
-    pub(super) fn comes(&mut self, who: Executing, id: u32) {
+    pub(super) fn comes(&mut self, threads: Executing, id: u32) {
         let Some(Barriers {
             engine,
             generations,
@@ -141,16 +141,16 @@ impl HappensBefore {
         else {
             return;
         };
-        if let Some(early) = generations.arrive(engine, active(who), id, who.offset) {
-            self.misuse(who, Misuse::Recycled, early.earlier);
+        if let Some(early) = generations.arrive(engine, active(threads), id, threads.offset) {
+            self.misuse(threads, Misuse::Recycled, early.earlier);
         }
     }
     /// The lanes of an access go on together, if they do.
     pub(super) fn go_on(&mut self) {
         let together = self.barriers.as_mut().and_then(|of| of.together.take());
-        if let Some(who) = together {
-            self.barrier(who, who.lanes, |engine| {
-                engine.warp_barrier(warp(who), who.lanes);
+        if let Some(threads) = together {
+            self.barrier(threads, threads.lanes, |engine| {
+                engine.warp_barrier(warp(threads), threads.lanes);
             });
         }
     }

@@ -23,17 +23,17 @@ impl HappensBefore {
     }
 
     /// An access by one lane.
-    pub(crate) fn journal_access(&mut self, who: Executing, space: Space, address: u64) {
+    pub(crate) fn journal_access(&mut self, threads: Executing, space: Space, address: u64) {
         let kind = AccessKind::Load;
-        let bytes = self.meaning(who).map_or(0, |meaning| meaning.line);
-        self.access(who, kind, space, &[address; LANES as usize], bytes);
+        let bytes = self.meaning(threads).map_or(0, |meaning| meaning.line);
+        self.access(threads, kind, space, &[address; LANES as usize], bytes);
     }
 
     /// An atomic by one lane that has changed nothing, and that the thread may have made again since without an
     /// entry.
-    pub(crate) fn looked(&mut self, who: Executing, space: Space, address: u64) {
+    pub(crate) fn looked(&mut self, threads: Executing, space: Space, address: u64) {
         self.idle = true;
-        self.journal_access(who, space, address);
+        self.journal_access(threads, space, address);
         self.idle = false;
     }
 
@@ -43,14 +43,14 @@ impl HappensBefore {
     }
 
     /// An access that one lane made at a time before; see [`Engine::earlier`].
-    pub(crate) fn earlier(&mut self, who: Executing, space: Space, address: u64, time: Time) {
+    pub(crate) fn earlier(&mut self, threads: Executing, space: Space, address: u64, time: Time) {
         let location = match space {
             Space::Global => Location::Global(address),
-            _ => self.shared(who, address),
+            _ => self.shared(threads, address),
         };
         let bytes = self.granules[usize::from(is_shared(location))];
-        let me = warp(who).lane(who.lanes.trailing_zeros());
-        if let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) {
+        let me = warp(threads).lane(threads.lanes.trailing_zeros());
+        if let Some(access) = self.meaning(threads).and_then(|meaning| meaning.access) {
             let access = Access {
                 bytes,
                 elements: 1,
@@ -63,8 +63,8 @@ impl HappensBefore {
     }
 
     /// Whether those who execute a barrier of their CTA wait there.
-    pub(crate) fn waits(&self, who: Executing) -> bool {
-        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+    pub(crate) fn waits(&self, threads: Executing) -> bool {
+        let sync = self.meaning(threads).and_then(|meaning| meaning.sync);
         !matches!(
             sync,
             Some(SyncOp::CtaBarrier {

@@ -30,7 +30,7 @@ impl HappensBefore {
     /// Lanes have swapped values.
     pub(super) fn swapped(
         &mut self,
-        who: Executing,
+        threads: Executing,
         space: Space,
         addresses: &[u64; 32],
         exchange: Exchange<'_>,
@@ -39,7 +39,7 @@ impl HappensBefore {
             return;
         }
         // As written: taking a lock without a fence acquires nothing, whatever the model.
-        let Some(access) = self.meaning(who).and_then(|meaning| meaning.access) else {
+        let Some(access) = self.meaning(threads).and_then(|meaning| meaning.access) else {
             return;
         };
         let access = Access {
@@ -47,14 +47,14 @@ impl HappensBefore {
             ..access
         };
         let shape = self.shape;
-        let location = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
+        let location = |lane: u32| at(&shape, threads.cta, space, addresses[lane as usize]);
         let swap = |lane: u32| Swap {
             compare: exchange.compare.map(|values| values[lane as usize]),
             new: exchange.new[lane as usize],
             old: exchange.old[lane as usize],
         };
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
-        let active = active(who);
+        let active = active(threads);
         lock_order.swap(engine, active, &access, location, swap, |predicted| {
             pairs.keep_predicted(Class::LockOrder, predicted, None, None);
         });
@@ -72,12 +72,12 @@ impl HappensBefore {
     /// Lanes have changed integers by another atomic.
     pub(super) fn counted(
         &mut self,
-        who: Executing,
+        threads: Executing,
         space: Space,
         addresses: &[u64; 32],
         updated: Updated<'_>,
     ) {
-        let meaning = self.meaning(who).filter(|of| self.follows_updates(of));
+        let meaning = self.meaning(threads).filter(|of| self.follows_updates(of));
         let Some(meaning) = meaning.filter(|_| self.from_program && self.follows(space)) else {
             return;
         };
@@ -86,13 +86,13 @@ impl HappensBefore {
         };
         let access = self.under_model(written);
         let shape = self.shape;
-        let location = |lane: u32| at(&shape, who.cta, space, addresses[lane as usize]);
+        let location = |lane: u32| at(&shape, threads.cta, space, addresses[lane as usize]);
         let update = |lane: u32| Update {
             old: updated.old[lane as usize],
             new: updated.new[lane as usize],
         };
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
-        let active = active(who);
+        let active = active(threads);
         lock_order.forward(|engine| engine.atomics(meaning.atomics()));
         lock_order.update(
             engine,

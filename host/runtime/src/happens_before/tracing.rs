@@ -72,14 +72,17 @@ impl HappensBefore {
     }
 
     /// Keeps what the engine receives of an instruction.
-    pub(super) fn hear(&mut self, who: Executing, what: impl FnOnce() -> EventKind) {
+    pub(super) fn hear(&mut self, threads: Executing, what: impl FnOnce() -> EventKind) {
         if self.traced.is_none() && self.between.is_none() {
             return;
         }
         self.trace_latest();
-        let site = self.instructions.at(who.offset).map(|meaning| meaning.site);
+        let site = self
+            .instructions
+            .at(threads.offset)
+            .map(|meaning| meaning.site);
         let line = site.and_then(|site| self.instructions.site(site));
-        let traced = TraceEvent::new(who, line.map_or(0, |site| site.ptx_line), what());
+        let traced = TraceEvent::new(threads, line.map_or(0, |site| site.ptx_line), what());
         if let Some(between) = &mut self.between {
             between.hear(traced.clone());
         }

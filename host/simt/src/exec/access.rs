@@ -250,15 +250,15 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 None => Ok(()),
             };
         }
-        let who = self.who(cta, warp.index, split.pc, mask);
+        let threads = self.executing(cta, warp.index, split.pc, mask);
         match &access.narrow {
             None => self
                 .observer
-                .access(who, AccessKind::Load, space, at, access.bytes),
+                .access(threads, AccessKind::Load, space, at, access.bytes),
             Some(narrow) => {
                 let at = self.elements(warp, split, narrow, at);
                 self.observer
-                    .access(who, AccessKind::Load, space, &at, narrow.bytes);
+                    .access(threads, AccessKind::Load, space, &at, narrow.bytes);
             }
         }
         let (bytes, width) = (access.bytes, access.width);
@@ -404,9 +404,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 None => Ok(()),
             };
         }
-        let who = self.who(cta, warp.index, split.pc, mask);
+        let threads = self.executing(cta, warp.index, split.pc, mask);
         self.observer
-            .access(who, AccessKind::Store, space, at, access.bytes);
+            .access(threads, AccessKind::Store, space, at, access.bytes);
         let follows = self.observer.follows(space);
         let bytes = access.bytes;
         let size = access.element();
@@ -445,7 +445,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                             if follows && words[word] != old {
                                 let address = at[lane] - offset + 4 * word as u64;
                                 let lane = lane as u32;
-                                self.observer.changes(who, lane, space, address, old);
+                                self.observer.changes(threads, lane, space, address, old);
                             }
                         });
                     }
@@ -489,7 +489,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                                 if new != old {
                                     let address = window.origin + 4 * index as u64;
                                     let lane = lane as u32;
-                                    self.observer.changes(who, lane, space, address, old);
+                                    self.observer.changes(threads, lane, space, address, old);
                                 }
                             });
                             left &= left - 1;

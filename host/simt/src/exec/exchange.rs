@@ -125,8 +125,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let strange = lanes(split.mask).filter(|&lane| inputs.members[lane] >> lane & 1 == 0);
         let mask = strange.fold(0, |all, lane| all | 1 << lane);
         if mask != 0 {
-            let who = self.who(cta, warp.index, split.pc, mask);
-            self.observer.misuse(who, Misuse::NotMember, who.offset);
+            let threads = self.executing(cta, warp.index, split.pc, mask);
+            self.observer
+                .misuse(threads, Misuse::NotMember, threads.offset);
         }
     }
 
@@ -137,8 +138,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             let members = inputs.members[left.trailing_zeros() as usize];
             let same = lanes(left).filter(|&lane| inputs.members[lane] == members);
             let meet = same.fold(0, |all, lane| all | 1 << lane);
-            let who = self.who(cta, warp.index, pc, meet);
-            self.observer.warp_barrier(who);
+            let threads = self.executing(cta, warp.index, pc, meet);
+            self.observer.warp_barrier(threads);
             left &= !meet;
         }
     }

@@ -193,7 +193,7 @@ impl<'a, O: Listener + ?Sized> Machine<'a, O> {
     }
 
     /// What an observer receives about who does something.
-    pub(crate) fn who(&self, cta: &CtaId, warp: u32, pc: u32, lanes: u32) -> Executing {
+    pub(crate) fn executing(&self, cta: &CtaId, warp: u32, pc: u32, lanes: u32) -> Executing {
         Executing {
             cta: cta.linear,
             warp,

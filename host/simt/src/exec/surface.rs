@@ -97,8 +97,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let (space, mask) = (group.space, group.mask);
         let bytes = op.bytes * values.len() as u32;
         each_aligned(at, mask, bytes)?;
-        let who = self.who(cta, warp.index, split.pc, mask);
-        self.observer.access(who, kind, space, at, bytes);
+        let threads = self.executing(cta, warp.index, split.pc, mask);
+        self.observer.access(threads, kind, space, at, bytes);
         for lane in lanes(mask) {
             let spot = self.spot(cta, warp, lane, group.bytes(lane, at, bytes), op.store)?;
             for (step, value) in (0..).step_by(op.bytes as usize).zip(values.iter_mut()) {
@@ -110,7 +110,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 };
                 if op.store {
                     let new = value[lane] & (u64::MAX >> (64 - 8 * op.bytes));
-                    self.changes(who, warp, lane, element, spot, new);
+                    self.changes(threads, warp, lane, element, spot, new);
                     self.poke(warp, spot, op.bytes, new);
                 } else {
                     value[lane] = self.peek(warp, spot, op.bytes);

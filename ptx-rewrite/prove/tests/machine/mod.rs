@@ -81,7 +81,7 @@ pub(crate) struct Trace {
 impl Observer for Trace {
     fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         kind: AccessKind,
         space: ptx::ast::Space,
         addresses: &[u64; 32],
@@ -92,17 +92,21 @@ impl Observer for Trace {
             ptx::ast::Space::Shared => true,
             _ => return,
         };
-        let Some(&site) = self.sites.get(&who.offset) else {
+        let Some(&site) = self.sites.get(&threads.offset) else {
             panic!(
                 "an access that is not in the summary, at byte {}",
-                who.offset
+                threads.offset
             );
         };
-        for lane in (0..32).filter(|lane| who.lanes >> lane & 1 == 1) {
-            let thread = who.warp * 32 + lane;
-            let interval = self.passed.get(&(who.cta, thread)).copied().unwrap_or(0);
+        for lane in (0..32).filter(|lane| threads.lanes >> lane & 1 == 1) {
+            let thread = threads.warp * 32 + lane;
+            let interval = self
+                .passed
+                .get(&(threads.cta, thread))
+                .copied()
+                .unwrap_or(0);
             let address = addresses[lane as usize];
-            let (cta, site) = (who.cta, site);
+            let (cta, site) = (threads.cta, site);
             self.events.push(Event {
                 site,
                 cta,
@@ -116,11 +120,11 @@ impl Observer for Trace {
         }
     }
 
-    fn arrive(&mut self, who: Executing, _: u32, _: bool) {
-        for lane in (0..32).filter(|lane| who.lanes >> lane & 1 == 1) {
+    fn arrive(&mut self, threads: Executing, _: u32, _: bool) {
+        for lane in (0..32).filter(|lane| threads.lanes >> lane & 1 == 1) {
             *self
                 .passed
-                .entry((who.cta, who.warp * 32 + lane))
+                .entry((threads.cta, threads.warp * 32 + lane))
                 .or_default() += 1;
         }
     }

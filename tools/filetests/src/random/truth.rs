@@ -93,16 +93,16 @@ impl Walk<'_> {
                     let role = self.kernel.roles[*role];
                     for cta in 0..self.kernel.ctas {
                         for thread in 0..self.kernel.threads() {
-                            let who = Thread {
+                            let me = Thread {
                                 cta,
                                 warp: thread / LANES,
                                 lane: thread % LANES,
                             };
-                            let does = match role.has(who.cta, who.warp, who.lane) {
+                            let does = match role.has(me.cta, me.warp, me.lane) {
                                 true => acts,
                                 false => others,
                             };
-                            does.iter().for_each(|act| self.act(act, who));
+                            does.iter().for_each(|act| self.act(act, me));
                         }
                     }
                 }

@@ -174,9 +174,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     fn decides(&mut self, cta: &CtaId, warp: &Warp, split: &Split, decides: Decides, taint: Taint) {
         let taint = taint.of(!warp.taint.retries);
         if taint.any() != 0 {
-            let who = self.who(cta, warp.index, split.pc, taint.any());
+            let threads = self.executing(cta, warp.index, split.pc, taint.any());
             self.observer
-                .depends(who, decides, sources(taint), taint.from);
+                .depends(threads, decides, sources(taint), taint.from);
         }
     }
 
