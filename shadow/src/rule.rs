@@ -260,7 +260,7 @@ pub const fn is_narrow(kind: u32) -> bool {
 ///
 /// Of an older launch or grid epoch, or another granule's; and where one CTA only can access the
 /// granule, of an older barrier epoch.
-pub const fn is_over(cell: u64, me: u64, shifts: &Shifts) -> bool {
+pub const fn has_expired(cell: u64, me: u64, shifts: &Shifts) -> bool {
     let differs = cell ^ me;
     let apart = differs & GENERATION_MASK != 0 || above(differs, shifts.tag) != 0;
     apart || (shifts.tag == shifts.cta && above(differs, shifts.barrier) != 0)
@@ -393,7 +393,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Ruling {
     let joined = cell | adds << GRID_CLASS_SHIFT;
     let keep_grid = fresh | joined & GRID_CLASS_MASK;
     if above(differs, shifts.barrier) != 0 {
-        let next = match is_over(cell, me, shifts) {
+        let next = match has_expired(cell, me, shifts) {
             true => fresh,
             false => keep_grid,
         };
@@ -485,7 +485,7 @@ pub const fn join_loads(cell: u64, me: u64, shifts: &Shifts) -> u64 {
     let fresh_of_cta = fresh | joined & GRID_CLASS_MASK;
     if cell & GRID_MULTI != 0 || above(differs, shifts.cta) != 0 {
         cell | GRID_MULTI
-    } else if is_over(cell, me, shifts) {
+    } else if has_expired(cell, me, shifts) {
         fresh
     } else if above(differs, shifts.barrier) != 0 {
         fresh_of_cta

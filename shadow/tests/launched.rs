@@ -167,7 +167,7 @@ proptest! {
                     });
                     let mut found = BTreeSet::new();
                     let Location::Global(start) = word(number) else { unreachable!() };
-                    engine.beside(launched, start..start + 4, &access, |race| add(&mut found, race));
+                    engine.concurrent(launched, start..start + 4, &access, |race| add(&mut found, race));
                     prop_assert_eq!(found, expected, "launch {} of {:?}", child, ops);
                 }
             }
@@ -183,7 +183,7 @@ fn what_a_thread_reads_as_read_only_may_be_written_by_what_it_launches_then() {
     let store = access(OpKind::Store, MemoryOrder::Weak, 2);
     let races = |engine: &Engine, launched: &Launched| {
         let mut count = 0;
-        engine.beside(launched, 4096..4100, &store, |_| count += 1);
+        engine.concurrent(launched, 4096..4100, &store, |_| count += 1);
         count
     };
     read(&mut engine);
@@ -206,7 +206,7 @@ fn bytes_beside_each_other_do_not_meet() {
     let mut found = Vec::new();
     for (range, meets) in [(4000..4097, 0), (4098..9000, 0), (4000..9000, 1)] {
         let before = found.len();
-        engine.beside(&launched, range, &load, |race| found.push(race.bytes));
+        engine.concurrent(&launched, range, &load, |race| found.push(race.bytes));
         assert_eq!(found.len() - before, meets);
     }
     assert_eq!(found, [0b10]);

@@ -60,8 +60,9 @@ pub struct Options {
     pub record: Option<u64>,
     /// The first launch of each kernel is recorded too, whether it has races or not.
     pub record_first: bool,
-    /// Functions with more checks than this call them ([`rewrite::Config::most_pasted`]); for tests.
-    pub most_pasted: Option<u32>,
+    /// Functions with more checks than this call them ([`rewrite::Config::most_inlined`]); for tests.
+    #[serde(rename = "most_pasted")]
+    pub most_inlined: Option<u32>,
 }
 
 impl Default for Options {
@@ -87,7 +88,7 @@ impl Default for Options {
             assumptions: Vec::new(),
             record: None,
             record_first: false,
-            most_pasted: None,
+            most_inlined: None,
         }
     }
 }
@@ -107,7 +108,7 @@ impl Options {
             sample: self.sample > 1,
             // Happens-before decides then, so checks in the kernels would be of no use.
             list: self.listens(),
-            most_pasted: self.most_pasted,
+            most_inlined: self.most_inlined,
         }
     }
 }

@@ -221,8 +221,8 @@ impl Piece {
     pub(crate) fn apart(&self, later: &Piece) -> Apart {
         let (one, other) = (&self.at, &later.at);
         let contexts = one.context.zip(other.context);
-        match self.beside(later) {
-            Beside::Early => Apart::Early,
+        match self.concurrent(later) {
+            Concurrent::Early => Apart::Early,
             _ if contexts.is_some_and(|(one, other)| one != other) => Apart::Devices,
             _ if one.of_graph && other.of_graph && one.stream == other.stream => Apart::Nodes,
             _ => Apart::Streams,
@@ -230,26 +230,26 @@ impl Piece {
     }
 
     /// What of a later piece nothing orders with this one: all, what it does early, or nothing.
-    fn beside(&self, later: &Piece) -> Beside {
+    fn concurrent(&self, later: &Piece) -> Concurrent {
         if self.at.is_related(&later.at) {
             return match self.at.is_ordered(&later.at) {
-                true => Beside::Nothing,
-                false => Beside::All,
+                true => Concurrent::Nothing,
+                false => Concurrent::All,
             };
         }
         if !later.at.turn.follows(&self.at.turn) {
-            return Beside::All;
+            return Concurrent::All;
         }
         let early = later.at.early.as_ref();
         match early.is_some_and(|early| !early.follows(&self.at.turn)) && self.lets_others_begin() {
-            true => Beside::Early,
-            false => Beside::Nothing,
+            true => Concurrent::Early,
+            false => Concurrent::Nothing,
         }
     }
 }
 
 /// The part of a piece of work that nothing orders with an earlier one.
-enum Beside {
+enum Concurrent {
     All,
     Early,
     Nothing,
@@ -421,8 +421,8 @@ impl Streams {
     pub(crate) fn ran(&mut self, mut piece: Piece, found: impl FnMut(&Piece, &Piece, Encounter)) {
         self.compare(&mut piece, found);
         for earlier in &mut self.pieces {
-            let beside = matches!(earlier.beside(&piece), Beside::All);
-            if beside && !earlier.is_heard_ahead_of(&piece) && earlier.releases_to(&piece) {
+            let concurrent = matches!(earlier.concurrent(&piece), Concurrent::All);
+            if concurrent && !earlier.is_heard_ahead_of(&piece) && earlier.releases_to(&piece) {
                 earlier.acquired_by.push(piece.at.turn.clone());
             }
         }
@@ -445,17 +445,17 @@ impl Streams {
         piece.number = self.compared;
         let piece = &*piece;
         for earlier in &self.pieces {
-            let beside = earlier.beside(piece);
-            if matches!(beside, Beside::Nothing) {
+            let concurrent = earlier.concurrent(piece);
+            if matches!(concurrent, Concurrent::Nothing) {
                 continue;
             }
             let exact = earlier.touched.followed().is_some() && piece.touched.followed().is_some();
             let mut possible = false;
             match (earlier.touched.bounds(), piece.touched.bounds()) {
                 (Some((before, _)), Some((all, early))) => {
-                    let now = match beside {
-                        Beside::Early => early,
-                        Beside::All | Beside::Nothing => all,
+                    let now = match concurrent {
+                        Concurrent::Early => early,
+                        Concurrent::All | Concurrent::Nothing => all,
                     };
                     // What may come after a flag of the earlier piece is not decided.
                     let heard = earlier.is_heard_ahead_of(piece);
@@ -465,8 +465,8 @@ impl Streams {
                         .followed()
                         .and_then(|of| of.unacquired.as_ref());
                     let mut sure = Vec::new();
-                    if let (Some(unacquired), true, false, Beside::All) =
-                        (unacquired, acquired, heard, &beside)
+                    if let (Some(unacquired), true, false, Concurrent::All) =
+                        (unacquired, acquired, heard, &concurrent)
                     {
                         before.meet(unacquired, |meeting| {
                             sure.push([meeting.one, meeting.other]);
@@ -831,7 +831,7 @@ mod tests {
     #[test]
     fn a_family_is_remembered_as_one_piece() {
         let mut streams = Streams::default();
-        let [(legacy, kind), _, (other, beside), _] = STREAMS;
+        let [(legacy, kind), _, (other, other_kind), _] = STREAMS;
         let of = |id, kind| Stream {
             id,
             context: 0,
@@ -863,7 +863,7 @@ mod tests {
         }
         streams.family_over(&at);
         assert_eq!(streams.pieces.len(), 2);
-        let at = streams.launch(&of(other, beside), "", false);
+        let at = streams.launch(&of(other, other_kind), "", false);
         for (start, expected) in [(50, false), (100, true), (0, true), (108, false)] {
             let mut found = false;
             let mut piece = Piece::new(at.clone(), maker(()), print(start).into());

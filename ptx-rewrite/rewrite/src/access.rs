@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use device::{
-    CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Known, Pasted,
+    CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Inlined, Known,
 };
 use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
 use ptx::isa::matrix::{self as lines, Lines};
@@ -70,7 +70,7 @@ pub(crate) struct Shortcuts {
 /// How the checks of a function are written.
 pub(crate) struct Form<'a> {
     pub(crate) granules: Granules,
-    /// The functions that its checks are in; none where they are pasted.
+    /// The functions that its checks are in; none where they are inlined.
     pub(crate) outlined: Option<&'a mut Outlined>,
 }
 
@@ -214,8 +214,8 @@ pub(crate) fn read_words() -> String {
     )
 }
 
-/// Granules that the pasted check of an access looks at.
-pub(crate) fn pasted(access: &Access, granules: Granules) -> u32 {
+/// Granules that the inlined check of an access looks at.
+pub(crate) fn inlined(access: &Access, granules: Granules) -> u32 {
     let of = |log2: u32| match access.op.bytes().div_ceil(1 << log2) {
         few @ ..=INLINE_GRANULES => few,
         _ => 0,
@@ -399,7 +399,7 @@ impl Check {
         self.load == CellLoad::Cached && rule::claims(self.target.kind)
     }
 
-    /// Stands in front of an access of the site `id`: pasted, or as a call of a function that has it.
+    /// Stands in front of an access of the site `id`: inlined, or as a call of a function that has it.
     fn stand(
         mut self,
         text: &mut String,
@@ -419,11 +419,11 @@ impl Check {
             site: &site,
             witness: &device::witness(rule::site_of_kind(id, kind), kind),
         };
-        self.paste(text, &which, skip, label);
+        self.inline(text, &which, skip, label);
     }
 
     /// The check of `%crc_address`; goes to `skip` when there is nothing left to do.
-    pub(crate) fn paste(&self, text: &mut String, which: &Which<'_>, skip: &str, label: u32) {
+    pub(crate) fn inline(&self, text: &mut String, which: &Which<'_>, skip: &str, label: u32) {
         let &Self { target, load, word } = self;
         let Target {
             bytes,
@@ -518,9 +518,9 @@ impl Target {
         rule::site_of_kind(id, self.kind).to_string()
     }
 
-    /// The fast path for the granule at that offset from `%crc_address`, to be pasted behind `text`;
+    /// The fast path for the granule at that offset from `%crc_address`, to be inlined behind `text`;
     /// `%crc_hit` tells whether it is settled.
-    fn fast(&self, text: &mut String, offset: u32, load: CellLoad) -> Pasted {
+    fn fast(&self, text: &mut String, offset: u32, load: CellLoad) -> Inlined {
         let &Self {
             kind,
             granule_log2,
@@ -536,7 +536,7 @@ impl Target {
             );
         }
         match shared {
-            false => Fast::paste(&FastArguments {
+            false => Fast::inline(&FastArguments {
                 cells: "%crc_cells",
                 base: "%crc_base",
                 bytes: "%crc_bytes",
@@ -551,7 +551,7 @@ impl Target {
                 kind,
                 load,
             }),
-            true => FastShared::paste(&FastSharedArguments {
+            true => FastShared::inline(&FastSharedArguments {
                 cells: "%crc_slot",
                 cell_mask: "%crc_slot_mask",
                 compared_by_warps: "%crc_by_warps",

@@ -25,8 +25,8 @@ mod copies;
 mod cubin;
 pub mod edit;
 mod epoch;
-mod facts;
 mod function;
+mod function_summary;
 pub mod grid;
 mod journal;
 mod matrix;
@@ -48,7 +48,7 @@ use ptx::ast::{Diagnostic, Item, Module};
 pub use analysis::{KernelInfo, Skipped};
 pub use edit::erase;
 pub use journal::{Again, again};
-pub use outlined::MOST_PASTED;
+pub use outlined::MOST_INLINED;
 pub use pointers::Pointers;
 pub use site::Site;
 
@@ -66,8 +66,8 @@ pub struct Config {
     pub sample: bool,
     /// Only say what would be checked: [`Rewritten::text`] stays empty.
     pub list: bool,
-    /// Checks are called in functions with more of them than this, and pasted in others; none for [`MOST_PASTED`].
-    pub most_pasted: Option<u32>,
+    /// Checks are called in functions with more of them than this, and inlined in others; none for [`MOST_INLINED`].
+    pub most_inlined: Option<u32>,
 }
 
 /// A module with its checks.

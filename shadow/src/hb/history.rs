@@ -83,10 +83,10 @@ impl Line {
         &mut self.words[rank]
     }
 
-    fn beside(&self, accessor: &Accessor<'_>, at: u32, access: &Entry, found: &mut Found<'_>) {
+    fn concurrent(&self, accessor: &Accessor<'_>, at: u32, access: &Entry, found: &mut Found<'_>) {
         if self.own >> at & 1 == 1 {
             let rank = (self.own & ((1 << at) - 1)).count_ones() as usize;
-            return self.words[rank].beside(accessor, access, found);
+            return self.words[rank].concurrent(accessor, access, found);
         }
         let mut word = Word::default();
         let loads = Some(&self.loads).filter(|_| access.class.writes);
@@ -96,7 +96,7 @@ impl Line {
                 row.entries(at, writes).for_each(|entry| word.enter(entry));
             }
         }
-        word.beside(accessor, access, found);
+        word.concurrent(accessor, access, found);
     }
 
     fn weak(
@@ -313,8 +313,8 @@ impl History {
     }
 
     /// What later accesses to some words, which `make` gives, race with; see
-    /// [`Engine::beside`](super::Engine::beside).
-    pub(crate) fn beside(
+    /// [`Engine::concurrent`](super::Engine::beside).
+    pub(crate) fn concurrent(
         &self,
         accessor: &Accessor<'_>,
         words: RangeInclusive<u64>,
@@ -329,7 +329,7 @@ impl History {
             for at in known.into_iter().flat_map(|_| each(part(line, &words))) {
                 let word = line * per_line + u64::from(at);
                 if let Some(line) = known {
-                    line.beside(accessor, at, &make(word), &mut |hit| found(word, hit));
+                    line.concurrent(accessor, at, &make(word), &mut |hit| found(word, hit));
                 }
             }
         }

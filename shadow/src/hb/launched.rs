@@ -39,7 +39,7 @@ impl Engine {
     /// Calls `found` for accesses to some `bytes` of global memory that are not ordered before launched
     /// work and race with its `access`, which is made up of elements of that size. The later thread of
     /// these races means nothing.
-    pub fn beside(
+    pub fn concurrent(
         &self,
         launched: &Launched,
         bytes: Range<u64>,
@@ -106,7 +106,7 @@ impl Engine {
         };
         let words = start / WORD..=(end - 1) / WORD;
         let history = &self.memory.global;
-        history.beside(&accessor, words, &entry, &mut |word, hit| {
+        history.concurrent(&accessor, words, &entry, &mut |word, hit| {
             let earlier = hit.earlier.warp.lane_of(hit.earlier_lanes);
             found(Race {
                 later: Side {

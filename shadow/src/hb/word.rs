@@ -219,7 +219,12 @@ impl Word {
 
     /// Finds what an access of another launch races with, whatever it is to this one: data that this
     /// launch reads as read-only may be written by what is ordered behind it.
-    pub(crate) fn beside(&self, accessor: &Accessor<'_>, access: &Entry, found: &mut Found<'_>) {
+    pub(crate) fn concurrent(
+        &self,
+        accessor: &Accessor<'_>,
+        access: &Entry,
+        found: &mut Found<'_>,
+    ) {
         let strong = self.strong.iter().map(|strong| &strong.wide);
         let kept = [&self.lists].into_iter().chain(strong);
         let conflicting = kept.flat_map(|[loads, writes]| {

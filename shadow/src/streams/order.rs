@@ -261,7 +261,7 @@ impl StreamOrder {
     pub fn launch(&mut self, stream: &Stream, programmatic: bool) -> (Turn, Option<Turn>) {
         let lane = self.lane(stream);
         let before = lane.launched_after.clone().filter(|_| programmatic);
-        let early = before.map(|before| self.beside(stream).joined(&before));
+        let early = before.map(|before| self.before_by_others(stream).joined(&before));
         let turn = self.enter(stream);
         let lane = self.lane(stream);
         lane.launched_after = Some(turn.after.clone());
@@ -491,11 +491,11 @@ impl StreamOrder {
     /// What comes before work that is given to a stream now.
     fn point(&mut self, stream: &Stream) -> Clock {
         let own = self.lane(stream).clock.clone();
-        own.joined(&self.beside(stream))
+        own.joined(&self.before_by_others(stream))
     }
 
     /// What the host and other streams put before it.
-    fn beside(&self, stream: &Stream) -> Clock {
+    fn before_by_others(&self, stream: &Stream) -> Clock {
         let others = self.streams.values();
         let others = others.filter(|other| stream.goes_with(&other.stream));
         others.fold(self.here(), |all, other| all.joined(&other.clock))

@@ -155,7 +155,7 @@ pub struct Checks {
     pub prove: Prove,
     /// Ask what the run proves of all runs.
     pub verify: Option<Verify>,
-    /// All checks are called, and none is pasted in front of its access.
+    /// All checks are called, and none is inlined in front of its access.
     pub called: bool,
 }
 
@@ -190,7 +190,7 @@ fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
         as_gpu: checks.as_gpu,
         prove: checks.prove,
         verify: checks.verify,
-        most_pasted: checks.called.then_some(0),
+        most_inlined: checks.called.then_some(0),
         model,
         shadow: ShadowSize::Exact,
         seed: (seed != 0).then_some(seed),

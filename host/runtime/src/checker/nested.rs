@@ -182,7 +182,7 @@ fn meetings(engine: &Engine, before: &Launched, piece: &Piece) -> BTreeMap<(u32,
     };
     touched.all.parts(|touch, start, end, by| {
         let access = access(touch);
-        engine.beside(before, start..end, &access, |race| {
+        engine.concurrent(before, start..end, &access, |race| {
             let shadow::hb::Location::Global(word) = race.location else {
                 return;
             };

@@ -226,9 +226,9 @@ fn calls_that_cannot_be_followed_are_reported() {
         ["a call of somewhere, which is defined elsewhere"]
     );
     assert!(releases[3].is_empty());
-    let puzzles = &all.kernels[1].not_understood;
+    let unsupported = &all.kernels[1].not_understood;
     assert_eq!(
-        puzzles,
+        unsupported,
         &["the accesses of taken are not checked: its address is taken"]
     );
     assert_eq!((all.kernels[0].accesses, all.kernels[0].checked), (1, 0));
