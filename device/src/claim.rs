@@ -1,4 +1,4 @@
-//! What claims a cell that is over, inlined behind the fast path.
+//! What claims an expired cell, inlined behind the fast path.
 //!
 //! The rule's answer for such a cell (`rule::has_expired`) is the thread alone, and nothing to report.
 //! A weak store by a cell's only owner, in the same epochs, is answered alike: it conflicts with all

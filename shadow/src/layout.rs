@@ -240,7 +240,7 @@ pub struct LaunchBlock {
     pub warp_epoch: u64,
     /// [`rule::compared_beside_loads`](crate::rule::compared_beside_loads) of the launch.
     pub compared_beside_loads: u64,
-    /// Of shared memory: a cell that differs from the thread's identity in one of these bits is over
+    /// Of shared memory: a cell that differs from the thread's identity in one of these bits has expired
     /// ([`Widths::over_bits`](crate::plan::Widths::over_bits)).
     pub over_bits: u64,
     /// The generation, in its place in a cell; read together with the next.

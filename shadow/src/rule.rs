@@ -256,7 +256,7 @@ pub const fn is_narrow(kind: u32) -> bool {
     kind == STRONG_LOAD_CTA || kind == STRONG_WRITE_CTA
 }
 
-/// Whether all that `cell` stands for is over for `me`: the access claims the cell for itself.
+/// Whether all that `cell` stands for has expired for `me`: the access claims the cell for itself.
 ///
 /// Of an older launch or grid epoch, or another granule's; and where one CTA only can access the
 /// granule, of an older barrier epoch.

@@ -177,7 +177,7 @@ impl Backend for CheckedSim {
         if let (Some(offset), Some(parameter), None) = (hidden, pending.parameter, &own) {
             launch.params = with_hidden(launch.params, offset, parameter);
         }
-        let mut engine = checker.listener(key, &pending, extent);
+        let mut engine = checker.engine_for(key, &pending, extent);
         if let Some(at) = pending.at() {
             engine = engine.map(|engine| engine.at_position(at));
         }

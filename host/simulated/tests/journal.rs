@@ -191,7 +191,7 @@ fn a_weak_store_is_recorded_where_it_stands_among_strong_accesses_or_undecided()
                 ..launch(CTAS, 96, &[memory])
             });
             let journal = audit.journal.as_deref().unwrap();
-            let (recorded, traced) = (words(journal), words(&audit.clocks));
+            let (recorded, traced) = (words(journal), words(&audit.happens_before));
             let sure = words(journal.iter().filter(|race| !race.possible));
             assert!(sure.is_subset(&traced));
             data += traced.iter().filter(|&at| at % 32 == 16).count();
@@ -235,7 +235,7 @@ fn an_audit_hears_no_load_that_a_thread_makes_again() {
         let loads: u32 = loads.map(|traced| traced.lanes.count_ones()).sum();
         let used: u32 = rig.words(memory, WORDS)[1..].iter().sum();
         assert_eq!(loads, used, "seed {seed}");
-        assert_eq!(audit.clocks.len(), 0);
+        assert_eq!(audit.happens_before.len(), 0);
         assert_eq!(audit.journal.map(|of| of.len()), Some(0));
     }
 }
@@ -281,7 +281,7 @@ fn lanes_whose_atomics_change_nothing_observe_those_of_the_lanes_before_them() {
             });
             let (recorded, traced) = (
                 words(audit.journal.as_deref().unwrap()),
-                words(&audit.clocks),
+                words(&audit.happens_before),
             );
             assert_eq!(
                 recorded, traced,
@@ -309,9 +309,9 @@ fn a_kernel_that_shares_a_function_with_a_journaled_one_is_judged_by_its_journal
     let memory = rig.memory(&[0]);
     let audit = rig.audit(&launch(1, 2, &[memory]));
     assert!(!audit.cells_decide && !audit.release_capable);
-    assert_eq!(words(&audit.clocks).len(), 1);
+    assert_eq!(words(&audit.happens_before).len(), 1);
     assert_eq!(
         words(audit.journal.as_deref().unwrap()),
-        words(&audit.clocks)
+        words(&audit.happens_before)
     );
 }

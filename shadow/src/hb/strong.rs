@@ -108,7 +108,7 @@ type Scalars = HashMap<(u64, u32), Scalar>;
 /// Looks for unordered strong conflicts in one launch.
 #[derive(Clone, Debug)]
 pub struct Strong {
-    clocks: Engine,
+    engine: Engine,
     /// The same, from the first swap on, but that taking a lock, or failing to, acquires nothing.
     unlocked: Option<Engine>,
     /// Where some access looks at a version.
@@ -133,7 +133,7 @@ impl Strong {
     /// For one launch; `versions` says that some access looks at one.
     pub fn new(shape: Shape, versions: bool) -> Self {
         Self {
-            clocks: Engine::new(shape),
+            engine: Engine::new(shape),
             unlocked: None,
             versions: versions.then(Versions::default),
             global: HashMap::new(),
@@ -148,14 +148,14 @@ impl Strong {
 
     /// The clocks, with locks and without.
     fn both(&mut self) -> impl Iterator<Item = &mut Engine> {
-        iter::once(&mut self.clocks).chain(&mut self.unlocked)
+        iter::once(&mut self.engine).chain(&mut self.unlocked)
     }
 
     /// Lanes come to a barrier, or go on after it.
     pub fn barrier(&mut self, warp: Warp, lanes: u32, event: impl Fn(&mut Engine)) {
-        for clocks in self.both() {
-            clocks.imply(warp, lanes);
-            event(clocks);
+        for engine in self.both() {
+            engine.imply(warp, lanes);
+            event(engine);
         }
     }
 
@@ -165,21 +165,21 @@ impl Strong {
         if let Some(versions) = &mut self.versions {
             each(lanes).for_each(|lane| versions.fence(warp.lane(lane), scope, kind));
         }
-        for clocks in self.both() {
+        for engine in self.both() {
             if kind == FenceKind::Release {
-                clocks.imply(warp, lanes);
+                engine.imply(warp, lanes);
             }
-            clocks.fence(warp, lanes, kind, scope);
+            engine.fence(warp, lanes, kind, scope);
         }
     }
 
     /// Lanes end.
     pub fn exit(&mut self, warp: Warp, lanes: u32) {
-        for clocks in self.both() {
-            clocks.imply(warp, lanes);
-            clocks.exit(warp, lanes);
+        for engine in self.both() {
+            engine.imply(warp, lanes);
+            engine.exit(warp, lanes);
         }
-        if !self.clocks.ctas.contains_key(&warp.cta)
+        if !self.engine.ctas.contains_key(&warp.cta)
             && let Some(scalars) = self.shared.get_mut(&warp.cta)
         {
             scalars.retain(|_, of| !(of.signal || of.is_clean()));
@@ -201,7 +201,7 @@ impl Strong {
             }
         }
         self.both()
-            .for_each(|clocks| clocks.allocated(address, bytes));
+            .for_each(|engine| engine.allocated(address, bytes));
     }
 
     /// Lanes access memory. `main` and `lock_order` have not received them yet.
@@ -216,26 +216,26 @@ impl Strong {
     ) {
         let Some(scope) = access.order.scope() else {
             if access.kind == OpKind::Store {
-                for clocks in self.both().filter(|of| !of.releases.is_empty()) {
+                for engine in self.both().filter(|of| !of.releases.is_empty()) {
                     for lane in each(lanes) {
                         let bytes = access.bytes * access.elements;
-                        clocks.releases.weak_write(locations(lane).key(), bytes);
+                        engine.releases.weak_write(locations(lane).key(), bytes);
                     }
                 }
             }
             return;
         };
         if self.unlocked.is_none() && lock_order.has_swaps() {
-            self.unlocked = Some(self.clocks.clone());
+            self.unlocked = Some(self.engine.clone());
         }
         let releases = matches!(
             access.order,
             MemoryOrder::Release(_) | MemoryOrder::AcqRel(_)
         );
-        for clocks in self.both() {
-            clocks.enter(warp);
+        for engine in self.both() {
+            engine.enter(warp);
             if releases {
-                clocks.imply(warp, lanes);
+                engine.imply(warp, lanes);
             }
         }
         // What a swap acquires without locks, its values decide.
@@ -246,17 +246,17 @@ impl Strong {
             for element in 0..access.elements {
                 let key = locations(lane).key() + u64::from(element * access.bytes);
                 if let Some(versions) = &mut self.versions {
-                    versions.begin(me, access, key, of.look, self.clocks.fences(me));
+                    versions.begin(me, access, key, of.look, self.engine.fences(me));
                 }
                 if !of.known {
                     let party = Party { thread: me, scope };
                     self.look(main, lock_order, party, access, key, signal);
                 }
                 if let Some(versions) = &mut self.versions {
-                    versions.access(me, access, key, of.look, self.clocks.own(me));
+                    versions.access(me, access, key, of.look, self.engine.own(me));
                 }
                 if !(of.look.blind && access.kind == OpKind::Load) {
-                    self.clocks.synchronise(me, access, key);
+                    self.engine.synchronise(me, access, key);
                     if let (Some(unlocked), false) = (&mut self.unlocked, values_later) {
                         let kind = match access.kind {
                             OpKind::Rmw if lock_order.passes(Location::of(key)) => {
@@ -269,7 +269,7 @@ impl Strong {
                 }
             }
         }
-        self.both().for_each(|clocks| clocks.classify(warp));
+        self.both().for_each(|engine| engine.classify(warp));
     }
 
     /// Lanes have swapped values, which [`Self::access`] and `lock_order` have received.
@@ -288,7 +288,7 @@ impl Strong {
             };
             for lane in each(lanes).filter(|&lane| swaps(lane).changes()) {
                 let me = warp.lane(lane);
-                versions.write(me, locations(lane).key(), released, self.clocks.own(me));
+                versions.write(me, locations(lane).key(), released, self.engine.own(me));
             }
         }
         if let Some(unlocked) = &mut self.unlocked {
@@ -311,7 +311,7 @@ impl Strong {
     /// What was found, once the launch is over; and how many conflicts are not judged, with data that is read under
     /// versions of which it is not known when they were written.
     pub fn finish(self, lock_order: &LockOrder) -> (Vec<Unordered>, u64) {
-        let shape = self.clocks.shape;
+        let shape = self.engine.shape;
         let shared = self.shared.into_values().flatten();
         let mut all: Vec<_> = self.global.into_iter().chain(shared).collect();
         all.sort_unstable_by_key(|(key, _)| *key);
@@ -399,7 +399,7 @@ impl Strong {
         let counted = own.map(|group| group.turn_of(me.lane)).max().unwrap_or(0);
         let held = lock_order.holds(me);
         let reading = self.versions.as_ref().is_some_and(|of| of.is_reading(me));
-        let clocks = &mut self.clocks;
+        let engine = &mut self.engine;
         let mut learned = false;
         for &other in against {
             for at in 0..scalar.groups[other].len() {
@@ -414,14 +414,14 @@ impl Strong {
                     thread: them.lane(others.trailing_zeros() % LANES),
                     scope: group.scope,
                 };
-                if others == 0 || !clocks.shape.mutual(theirs, party) {
+                if others == 0 || !engine.shape.mutual(theirs, party) {
                     continue;
                 }
-                let mut behind = clocks.behind(me, &group, others);
+                let mut behind = engine.behind(me, &group, others);
                 if behind != 0 && !learned {
                     learned = true;
-                    clocks.imply(me.warp(), 1 << me.lane);
-                    behind = clocks.behind(me, &group, others);
+                    engine.imply(me.warp(), 1 << me.lane);
+                    behind = engine.behind(me, &group, others);
                 }
                 let lanes = if behind == 0 { others } else { behind };
                 let race = race(me, access, &group, lanes, key);
@@ -440,15 +440,15 @@ impl Strong {
                     let locks = lock_order.locks_of(&race);
                     let passes = |location| lock_order.passes(location);
                     let mut both = common_of(passes, &locks).map(|[before, now]| {
-                        covers(&clocks.shape, &race, before, true)
-                            && covers(&clocks.shape, &race, now, false)
+                        covers(&engine.shape, &race, before, true)
+                            && covers(&engine.shape, &race, now, false)
                     });
                     let fenced = both.next().map(|first| first || both.any(|fenced| fenced));
                     drop(both);
                     if let Some(fenced) = fenced {
                         match fenced {
                             // How the section under way ends is not known yet.
-                            true => scalar.wait_for(&clocks.shape, race, behind != 0),
+                            true => scalar.wait_for(&engine.shape, race, behind != 0),
                             false => scalar.keep(Predicted { race, locks }, behind == 0, || None),
                         }
                         continue;
@@ -463,7 +463,7 @@ impl Strong {
                             0 => (race.later, race.earlier),
                             _ => (race.earlier, race.later),
                         };
-                        let changed = versions.changed(&clocks.shape, key, reader, writer);
+                        let changed = versions.changed(&engine.shape, key, reader, writer);
                         (race, changed)
                     };
                     // A lane for which no version has changed comes first.
@@ -487,7 +487,7 @@ impl Strong {
                             main.nearest(&race)
                                 .filter(|said| said.0 == Cause::NoRelease)
                         };
-                        let (cause, location) = clocks.nearest(&race).or_else(said)?;
+                        let (cause, location) = engine.nearest(&race).or_else(said)?;
                         Some((
                             cause,
                             location.map(|location| main.named(&race, cause, location)),
@@ -503,8 +503,8 @@ impl Strong {
             counts: access.kind == OpKind::Rmw,
             warp: Id::of(me.warp()),
             lanes: 1 << me.lane,
-            time: clocks.own(me),
-            unlocked: { self.unlocked.as_ref() }.map_or(clocks.own(me), |of| of.own(me)),
+            time: engine.own(me),
+            unlocked: { self.unlocked.as_ref() }.map_or(engine.own(me), |of| of.own(me)),
             site: access.site,
             scope,
             held,
@@ -515,7 +515,7 @@ impl Strong {
                 groups.retain(|old| {
                     let mine = old.warp.warp() == me.warp() && old.lanes >> me.lane & 1 == 1;
                     let wider = old.scope > scope;
-                    mine || wider || old.held || clocks.behind(me, old, old.lanes) != 0
+                    mine || wider || old.held || engine.behind(me, old, old.lanes) != 0
                 });
             }
         }

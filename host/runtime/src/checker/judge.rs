@@ -22,7 +22,7 @@ use crate::verify::Obstacles;
 
 impl Checker {
     /// The happens-before engine that listens to a launch, if it is judged in that way.
-    pub fn listener(
+    pub fn engine_for(
         &self,
         key: ModuleKey,
         pending: &PendingLaunch,
@@ -171,7 +171,7 @@ impl Checker {
         Some(replay.finish(dropped))
     }
 
-    /// Writes down what the oracle has found.
+    /// Writes down what the engine has found.
     ///
     /// A race that `proved` excludes shows that the proof is wrong.
     pub(super) fn findings(

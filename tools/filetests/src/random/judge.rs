@@ -179,7 +179,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         let fails = |error| failed(schedule, error);
         let mut run = written.run(schedule).map_err(fails)?;
         total.runs += 1;
-        total.racy_runs += u64::from(!run.audit.clocks.is_empty());
+        total.racy_runs += u64::from(!run.audit.happens_before.is_empty());
         run.precise(&mut total).map_err(finding)?;
         if proved {
             run.is_free(&verified).map_err(finding)?;
@@ -258,7 +258,7 @@ pub fn racing_lines(kernel: &Kernel, schedules: &[u64]) -> Result<BTreeSet<(u32,
     let mut pairs = BTreeSet::new();
     for &schedule in schedules {
         let run = bench.run(schedule)?;
-        let found = run.audit.clocks.iter();
+        let found = run.audit.happens_before.iter();
         pairs.extend(found.map(|race| (race.line.min(race.earlier), race.line.max(race.earlier))));
     }
     Ok(pairs)
@@ -293,7 +293,7 @@ type Disagreement = (Wrong, String);
 impl Run {
     /// The bytes that happens-before knows a race on.
     fn racing(&self, text: &Text) -> BTreeSet<Byte> {
-        self.bytes(text, &self.audit.clocks)
+        self.bytes(text, &self.audit.happens_before)
     }
 
     fn bytes<'a>(
@@ -350,7 +350,7 @@ impl Run {
 
     /// The run has no race, as `verify` says.
     fn is_free(&self, verified: &log::Verified) -> Result<(), Disagreement> {
-        match self.audit.clocks.first() {
+        match self.audit.happens_before.first() {
             None => Ok(()),
             Some(race) => {
                 let (answer, lines) = (verified.answer, (race.earlier, race.line));
@@ -364,7 +364,7 @@ impl Run {
 
     /// What was reported is what happens-before says.
     fn precise(&self, tally: &mut Tally) -> Result<(), Disagreement> {
-        let shared = self.audit.clocks.iter().filter_map(|race| {
+        let shared = self.audit.happens_before.iter().filter_map(|race| {
             let cta = race.shared?;
             Some((cta, race.address))
         });
@@ -381,7 +381,7 @@ impl Run {
             .collect();
         let found: BTreeSet<_> = self
             .audit
-            .clocks
+            .happens_before
             .iter()
             .map(|race| pair(race.line, race.earlier, race.shared.is_some()))
             .collect();
@@ -408,7 +408,10 @@ impl Run {
         };
         let granule = |(shared, byte): Byte| (shared, byte / bytes(shared.is_some()));
         let racy_by = |counts: &dyn Fn(&Conflict) -> bool| -> BTreeSet<Byte> {
-            let conflicts = audit.clocks.iter().filter(|conflict| counts(conflict));
+            let conflicts = audit
+                .happens_before
+                .iter()
+                .filter(|conflict| counts(conflict));
             conflicts
                 .filter(|conflict| wanted(conflict.shared.is_some()))
                 .flat_map(|conflict| {

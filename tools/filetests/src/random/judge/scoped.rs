@@ -53,7 +53,7 @@ impl Run {
             }
             let pair = |a: u32, b: u32| (a.min(b), a.max(b));
             // What is a data race is reported as one.
-            let raced = self.audit.clocks.iter();
+            let raced = self.audit.happens_before.iter();
             let raced: BTreeSet<_> = raced.map(|race| pair(race.line, race.earlier)).collect();
             let line = |site| self.lines.get(&site).copied().unwrap_or(0);
             let reported = self.races.iter();

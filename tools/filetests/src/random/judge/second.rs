@@ -150,7 +150,7 @@ impl Run {
     /// The bytes of mbarriers that happens-before knows a race on. The text has no places for them.
     fn racing_mbarriers(&self, recorded: &Recorded) -> BTreeSet<Byte> {
         let bytes = self.locations(&definition::mbarriers(&recorded.traced));
-        let conflicts = &self.audit.clocks;
+        let conflicts = &self.audit.happens_before;
         let words = conflicts.iter().flat_map(|conflict| {
             let word = self.offset(conflict);
             (word..word + 4).map(|byte| (conflict.shared, byte))
