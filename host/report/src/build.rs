@@ -11,7 +11,7 @@ use crate::advice::advise;
 use crate::baseline::Baseline;
 use crate::causes::{add_places, behind_scopes, join};
 use crate::entries::{Pair, Rank, Written, distinguish, is_unknown, order, pair};
-use crate::fingerprint::{self, Places};
+use crate::fingerprint::{self, Positions};
 use crate::language::{self, Language};
 use crate::latency::Latencies;
 use crate::log::{self, Event};
@@ -144,7 +144,7 @@ pub(crate) struct LogIndex<'a> {
     peer: usize,
     /// Events of the log are lost.
     lacks: bool,
-    places: RefCell<Places>,
+    places: RefCell<Positions>,
 }
 
 impl LogIndex<'_> {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Renderer, Snippet};
 
-use crate::advice::{excerpt as place_of, line as line_of};
+use crate::advice::{line as line_of, place as place_of};
 use crate::log::{self, HostFrame};
 use crate::model::{
     Access, Act, Address, FrameAt, KernelLaunch, Level, Misused, Op, Race, RaceKind, Report,
@@ -290,11 +290,11 @@ pub(crate) fn remarks(
             (None, None) => "a launch".to_owned(),
         };
         let name = work.role.into();
-        let excerpt = match work.stream.as_str() {
+        let on_stream = match work.stream.as_str() {
             log::HOST => format!("on {}", log::HOST),
             stream => format!("in {stream}"),
         };
-        lines.push((name, format!("{what}, {excerpt}, {device}")));
+        lines.push((name, format!("{what}, {on_stream}, {device}")));
     }
     for access in &race.accesses {
         match &access.frames[..] {

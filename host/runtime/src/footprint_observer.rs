@@ -94,6 +94,6 @@ impl Observer for FootprintObserver {
     }
 
     fn released(&mut self, address: u64, bytes: u64) {
-        self.footprints.released(address, bytes);
+        self.footprints.freed(address, bytes);
     }
 }

@@ -707,7 +707,7 @@ impl Observer for HappensBefore {
 
     fn released(&mut self, address: u64, bytes: u64) {
         if let Some(footprints) = &mut self.footprints {
-            footprints.released(address, bytes);
+            footprints.freed(address, bytes);
         }
     }
 

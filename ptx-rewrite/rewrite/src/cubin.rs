@@ -13,11 +13,11 @@ pub(crate) fn code_sizes(file: &[u8]) -> Vec<(String, u64)> {
                 .fold(0u64, |all, &byte| all << 8 | u64::from(byte)),
         )
     };
-    let place = |at: usize, bytes: usize| usize::try_from(number(at, bytes)?).ok();
+    let field = |at: usize, bytes: usize| usize::try_from(number(at, bytes)?).ok();
     let headers = || {
-        let (table, size, count) = (place(0x28, 8)?, place(0x3a, 2)?, place(0x3c, 2)?);
-        let names = table.checked_add(place(0x3e, 2)?.checked_mul(size)?)?;
-        let names = place(names.checked_add(0x18)?, 8)?;
+        let (table, size, count) = (field(0x28, 8)?, field(0x3a, 2)?, field(0x3c, 2)?);
+        let names = table.checked_add(field(0x3e, 2)?.checked_mul(size)?)?;
+        let names = field(names.checked_add(0x18)?, 8)?;
         Some((table, size, count, names))
     };
     let Some((table, size, count, names)) = headers() else {
@@ -25,7 +25,7 @@ pub(crate) fn code_sizes(file: &[u8]) -> Vec<(String, u64)> {
     };
     let section = |index: usize| {
         let header = table.checked_add(index.checked_mul(size)?)?;
-        let name = file.get(names.checked_add(place(header, 4)?)?..)?;
+        let name = file.get(names.checked_add(field(header, 4)?)?..)?;
         let name = name.split(|&byte| byte == 0).next()?;
         let name = std::str::from_utf8(name).ok()?.strip_prefix(".text.")?;
         Some((name.to_owned(), number(header.checked_add(0x20)?, 8)?))

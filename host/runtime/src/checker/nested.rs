@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shadow::hb::{Access, Engine, LANES, Launched, MemoryOrder, OpKind, Scope};
-use shadow::streams::{Meeting, OpStreamKind, Stream, Touch};
+use shadow::streams::{Meeting, Stream, StreamKind, Touch};
 
 use super::{Checker, ModuleKey, PendingLaunch};
 use crate::findings::Findings;

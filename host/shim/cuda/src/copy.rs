@@ -85,7 +85,7 @@ impl Side {
             let array = state.arrays.get(array)?;
             Ok(Side {
                 owner: Owner::Device,
-                address: array.owner(at, size)?,
+                address: array.address_of(at, size)?,
                 pitch: array.image.pitch,
                 slice: array.image.slice,
             })

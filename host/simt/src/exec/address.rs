@@ -475,14 +475,14 @@ pub(crate) fn scattered_sectors(at: &Lanes, mask: u32, bytes: u32) -> u64 {
         }
         last = sector;
         let hash = sector.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let mut place = hash as usize % PLACES;
-        while seen[place] != sector {
-            if seen[place] == u64::MAX {
-                seen[place] = sector;
+        let mut entry = hash as usize % PLACES;
+        while seen[entry] != sector {
+            if seen[entry] == u64::MAX {
+                seen[entry] = sector;
                 count += 1;
                 break;
             }
-            place = (place + 1) % PLACES;
+            entry = (entry + 1) % PLACES;
         }
     }
     count * u64::from(bytes.div_ceil(32))

@@ -295,8 +295,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     if first[lane] != before[lane] {
                         new[lane] = before[lane];
                     }
-                    let place = 8 * (observed[lane] - at[lane]);
-                    let element = |value: u64| truncate(value >> place, observed_bytes);
+                    let shift = 8 * (observed[lane] - at[lane]);
+                    let element = |value: u64| truncate(value >> shift, observed_bytes);
                     first[lane] = element(first[lane]);
                     new[lane] = element(new[lane]);
                     before[lane] = element(before[lane]);

@@ -520,7 +520,7 @@ impl Run {
     fn possible(&self, text: &Text, conflict: &Conflict) -> BTreeSet<u32> {
         let shared = conflict.shared.is_some();
         let bytes = |line: u32| -> BTreeSet<u32> {
-            let Some(target) = text.target(line, shared) else {
+            let Some(target) = text.target_at(line, shared) else {
                 return BTreeSet::new();
             };
             let ranges = (0..LANES).map(|lane| target.range(lane));
@@ -539,7 +539,7 @@ impl Run {
     /// The bytes of the conflict's word that both accesses touch.
     fn overlap(&self, text: &Text, conflict: &Conflict) -> std::ops::Range<u32> {
         let shared = conflict.shared.is_some();
-        let range = |line, thread: u32| match text.target(line, shared) {
+        let range = |line, thread: u32| match text.target_at(line, shared) {
             Some(target) => {
                 let (first, bytes) = target.range(thread % LANES);
                 (first, first + bytes)

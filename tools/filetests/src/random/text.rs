@@ -83,7 +83,7 @@ fn entry(kernel: &Kernel, name: &str, text: Text) -> Text {
 
 impl Text {
     /// Where the access of a line to one of the memories goes.
-    pub fn target(&self, line: u32, shared: bool) -> Option<&Target> {
+    pub fn target_at(&self, line: u32, shared: bool) -> Option<&Target> {
         self.targets.get(&(line, shared))
     }
 

@@ -98,25 +98,25 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             Kind::Copy(copy) => self.follow_copy(cta, warp, split, copy, lanes),
             Kind::AsyncStore(store) => self.follow_async_store(cta, warp, split, store, lanes),
             Kind::Texture(texture) => {
-                let accessed = warp.taint.rows(&frame, &texture.accessed.at);
-                let accessed = accessed.with(warp.taint.row(&frame, texture.accessed.handle));
-                self.decides(cta, warp, split, Decides::Address, accessed.of(exec));
+                let texel_taint = warp.taint.rows(&frame, &texture.texel.at);
+                let texel_taint = texel_taint.with(warp.taint.row(&frame, texture.texel.handle));
+                self.decides(cta, warp, split, Decides::Address, texel_taint.of(exec));
                 self.decides(cta, warp, split, Decides::Access, guard);
-                let taint = accessed.with(self.by_memory(split, exec));
+                let taint = texel_taint.with(self.by_memory(split, exec));
                 for row in texture.rows {
                     warp.taint.write_row(&frame, row, exec, taint, guard);
                 }
             }
             Kind::Surface(surface) => {
-                let accessed = warp.taint.rows(&frame, &surface.accessed.at);
-                let accessed = accessed.with(warp.taint.row(&frame, surface.accessed.handle));
-                self.decides(cta, warp, split, Decides::Address, accessed.of(exec));
+                let texel_taint = warp.taint.rows(&frame, &surface.texel.at);
+                let texel_taint = texel_taint.with(warp.taint.row(&frame, surface.texel.handle));
+                self.decides(cta, warp, split, Decides::Address, texel_taint.of(exec));
                 self.decides(cta, warp, split, Decides::Access, guard);
                 if surface.store {
-                    let value = accessed.with(warp.taint.rows(&frame, &surface.rows));
+                    let value = texel_taint.with(warp.taint.rows(&frame, &surface.rows));
                     self.taint.write_image(sources(value.of(exec).with(guard)));
                 } else {
-                    let taint = accessed.with(self.by_memory(split, exec));
+                    let taint = texel_taint.with(self.by_memory(split, exec));
                     for &row in &surface.rows {
                         warp.taint.write_row(&frame, row, exec, taint, guard);
                     }
@@ -248,8 +248,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let mut all = Vec::new();
         for group in std::iter::once(&first).chain(&others) {
             for lane in lanes(group.mask) {
-                let accessed = group.bytes(lane, &at, bytes);
-                if let Ok(spot) = self.spot(cta, warp, lane, accessed, false) {
+                let bytes_at = group.bytes(lane, &at, bytes);
+                if let Ok(spot) = self.spot(cta, warp, lane, bytes_at, false) {
                     let region = self.window.start;
                     all.push((lane, group.space, Accessed { spot, region }));
                 }
@@ -514,11 +514,11 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             MatrixKind::Rows { .. } | MatrixKind::Fragment { .. }
         );
         if let Some(address) = matrix.address.as_ref().filter(|_| in_memory) {
-            let mut accessed = warp.taint.row(&frame, address.base);
+            let mut address_taint = warp.taint.row(&frame, address.base);
             if let Some(stride) = matrix.stride {
-                accessed = accessed.with(warp.taint.row(&frame, stride));
+                address_taint = address_taint.with(warp.taint.row(&frame, stride));
             }
-            self.decides(cta, warp, split, Decides::Address, accessed.of(exec));
+            self.decides(cta, warp, split, Decides::Address, address_taint.of(exec));
             self.decides(cta, warp, split, Decides::Access, guard);
             taint = taint.with(self.by_memory(split, exec));
             if matrix.d.is_empty() {
