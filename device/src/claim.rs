@@ -1,6 +1,6 @@
-//! What claims a cell that is over, pasted behind the fast path.
+//! What claims an expired cell, inlined behind the fast path.
 //!
-//! The rule's answer for such a cell (`rule::is_over`) is the thread alone, and nothing to report.
+//! The rule's answer for such a cell (`rule::has_expired`) is the thread alone, and nothing to report.
 //! A weak store by a cell's only owner, in the same epochs, is answered alike: it conflicts with all
 //! that others may do, so nothing else needs to be remembered.
 //! So is a weak store to what the CTA alone has touched, before its last barrier, and a weak load of
@@ -26,10 +26,10 @@ use shadow::layout::{
 };
 use shadow::rule;
 
-use crate::paste::literal;
+use crate::inline::literal;
 
 /// One claim. The fast path of the same access ([`Fast`](crate::Fast), [`FastShared`](crate::FastShared)) has two parts:
-/// [`Claim::early`] is pasted between them, [`Claim::late`] behind both, for cells that must change, and [`Claim::swap`]
+/// [`Claim::early`] is inlined between them, [`Claim::late`] behind both, for cells that must change, and [`Claim::swap`]
 /// last. It overwrites `scratch` and `predicate`.
 #[derive(Clone, Debug)]
 pub struct Claim<'a> {
@@ -67,7 +67,7 @@ pub struct Known<'a> {
     pub done: &'a str,
 }
 
-/// The literal of the witness that an access of `kind` leaves in a cell that it claims, without the bits that tell the
+/// The literal of the witness that an access of `kind` leaves in a cell that it claims, without the bits that identify the
 /// cell.
 pub fn witness(site: u32, kind: u32) -> String {
     literal(sole_witness_of_any(site, kind > rule::STRONG_LOAD_CTA))

@@ -1,4 +1,4 @@
-//! The race rule for the GPU: Rust source compiled to PTX, and the means to paste it in.
+//! The race rule for the GPU: Rust source compiled to PTX, and the means to inline it.
 //!
 //! `src/kernel/` is `#![no_core]` Rust that includes `shadow`'s rule and layouts as they are.
 //! `cargo xtask device` compiles it with rustc's own nvptx backend ([`build`]) into `check.ptx`, which
@@ -22,26 +22,26 @@
 //! `launch` is the address of a [`shadow::layout::LaunchBlock`] (for `slot` and `cluster_place`, and where the
 //! address is an offset in shared memory, of the block behind it), `me` the thread's identity (a cell
 //! without classes), `access` a word of kind, granule and bytes ([`access_word`]).
-//! The fast paths are not called but pasted ([`Fast`], [`FastShared`]), and so is what claims a cell
-//! ([`Claim`]), what follows other barriers of a CTA or warp ([`Pass`]), and who a thread is at its kernel's
+//! The fast paths are not called but inlined ([`Fast`], [`FastShared`]), and so is what claims a cell
+//! ([`Claim`]), what follows other barriers of a CTA or warp ([`BarrierEpilogue`]), and who a thread is at its kernel's
 //! entry ([`Entry`]).
 
+mod barrier_epilogue;
 mod claim;
 mod entry;
 mod functions;
-mod pass;
-mod paste;
+mod inline;
 
 use std::path::Path;
 use std::process::Command;
 
 use shadow::layout::{ACCESS_BYTES_SHIFT, ACCESS_GRANULE_SHIFT};
 
+pub use barrier_epilogue::BarrierEpilogue;
 pub use claim::{Claim, Known, witness, witness_of};
 pub use entry::Entry;
 pub use functions::{functions, without_sleep};
-pub use pass::Pass;
-pub use paste::{CellLoad, Fast, FastArguments, FastShared, FastSharedArguments, Pasted};
+pub use inline::{CellLoad, Fast, FastArguments, FastShared, FastSharedArguments, Inlined};
 
 /// The compiled device code, as `cargo xtask device` wrote it.
 pub const PTX: &str = include_str!("../check.ptx");
@@ -111,14 +111,14 @@ mod tests {
     use shadow::rule;
 
     #[test]
-    fn the_fast_path_is_straight_line_and_pastes_completely() {
+    fn the_fast_path_is_straight_line_and_inlines_completely() {
         assert!(
             ![Fast::NAME, FastShared::NAME]
                 .into_iter()
                 .flat_map(body)
                 .any(|line| line.contains("bra") || line.ends_with(':') || line.contains("call"))
         );
-        let fast = Fast::paste(&FastArguments {
+        let fast = Fast::inline(&FastArguments {
             cells: "%cells",
             base: "%base",
             bytes: "%bytes",
@@ -165,7 +165,7 @@ mod tests {
         ] {
             assert!(text.contains(name), "{name} is missing in\n{text}");
         }
-        let fast = FastShared::paste(&FastSharedArguments {
+        let fast = FastShared::inline(&FastSharedArguments {
             cells: "%cells",
             cell_mask: "%mask",
             compared_by_warps: "%compared",
@@ -195,8 +195,8 @@ mod tests {
 
     /// Both parts together. Holds that the first one sets all registers that claims read, and that only the first one
     /// reads the address, whose register a claim overwrites.
-    fn in_two_parts(fast: &Pasted, named: &[&str]) -> String {
-        let Pasted { find, settle } = fast;
+    fn in_two_parts(fast: &Inlined, named: &[&str]) -> String {
+        let Inlined { find, settle } = fast;
         let fills = |text: &str, name: &str| {
             let operands = text
                 .lines()

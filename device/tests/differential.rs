@@ -1,14 +1,15 @@
 //! The rule in Rust against the rule in PTX: `__cudarun_slow` runs on the simulated device over the
 //! boundary values of every field of a cell, and must leave the cell that `shadow::rule` computes
-//! and count what it says. Likewise the identity after barriers; the pasted fast path, which may
-//! settle only what the rule would leave alone; and the pasted claim, which every second thread tries
+//! and count what it says. Likewise the identity after barriers; the inlined fast path, which may
+//! settle only what the rule would leave alone; and the inlined claim, which every second thread tries
 //! before it calls, half of them with stores whose races with stores are known.
 
 use std::mem::offset_of;
 
 use bytemuck::Zeroable;
 use device::{
-    CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Known, Pass, Pasted,
+    BarrierEpilogue, CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments,
+    Inlined, Known,
 };
 use driver::Device as _;
 use shadow::layout::{
@@ -49,7 +50,7 @@ fn kernel(kind: u32, shared: bool) -> String {
         _ => CellLoad::Cached,
     };
     let fast = match shared {
-        false => Fast::paste(&FastArguments {
+        false => Fast::inline(&FastArguments {
             cells: "%cells",
             base: "%base",
             bytes: "%bytes",
@@ -64,7 +65,7 @@ fn kernel(kind: u32, shared: bool) -> String {
             kind,
             load,
         }),
-        true => FastShared::paste(&FastSharedArguments {
+        true => FastShared::inline(&FastSharedArguments {
             cells: "%first",
             cell_mask: "%mask",
             compared_by_warps: "%by_warps",
@@ -102,7 +103,7 @@ fn kernel(kind: u32, shared: bool) -> String {
         ),
         false => "bra ask;".to_owned(),
     };
-    let Pasted { find, settle } = fast;
+    let Inlined { find, settle } = fast;
     let access = device::access_word(kind, 2, 4) | if shared { ACCESS_SHARED } else { 0 };
     // Two of four threads whose kind has a short way take it.
     let short = match kind {
@@ -140,13 +141,13 @@ fn kernel(kind: u32, shared: bool) -> String {
         offset_of!(LaunchBlock, tag_shift),
         offset_of!(LaunchBlock, compared),
     ];
-    let pass = Pass {
+    let epilogue = BarrierEpilogue {
         launch: "%block",
         me: "%passed",
         scratch: ["%first", "%before"],
         predicate: "%p",
     };
-    let (after_barrier, after_warp_barrier) = (pass.barrier(), pass.warp_barrier());
+    let (after_barrier, after_warp_barrier) = (epilogue.barrier(), epilogue.warp_barrier());
     format!(
         "
 .visible .entry one_access(.param .u64 blocks, .param .u64 identities, .param .u64 addresses, .param .u64 results, .param .u64 firsts)

@@ -75,7 +75,7 @@ fn conflict(before: u64, later: u64, turns: u32) -> Record {
         ..Identity::default()
     };
     let cell = identity(1).pack(&WIDTHS) | rule::classes(rule::WEAK_STORE);
-    let tell = |witness: u64| match witness {
+    let resolved = |witness: u64| match witness {
         0 => sole_witness(CLAIMS, true, cell),
         other => other,
     };
@@ -110,7 +110,7 @@ fn conflict(before: u64, later: u64, turns: u32) -> Record {
     let (module, diagnostics) = ptx::parse(&kernel());
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let module = device.load(&module).unwrap();
-    let mut params = [block, identity(0).pack(&WIDTHS), witnesses, tell(later)]
+    let mut params = [block, identity(0).pack(&WIDTHS), witnesses, resolved(later)]
         .map(u64::to_le_bytes)
         .concat();
     params.extend(turns.to_le_bytes());

@@ -13,7 +13,7 @@ mod kernels;
 #[global_allocator]
 static MEMORY: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;
 
-/// Seconds that this thread has run, where the system tells; else the time of the day.
+/// Seconds that this thread has run, where the system reports it; else the time of the day.
 fn seconds(start: Instant) -> f64 {
     let ran = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = ran.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());

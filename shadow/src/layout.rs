@@ -265,7 +265,7 @@ pub struct LaunchBlock {
     pub warp_epoch: u64,
     /// [`rule::compared_beside_loads`](crate::rule::compared_beside_loads) of the launch.
     pub compared_beside_loads: u64,
-    /// Of shared memory: a cell that differs from the thread's identity in one of these bits is over
+    /// Of shared memory: a cell that differs from the thread's identity in one of these bits has expired
     /// ([`Widths::over_bits`](crate::plan::Widths::over_bits)).
     pub over_bits: u64,
     /// The generation, in its place in a cell; read together with the next.
@@ -302,8 +302,8 @@ pub const JOURNAL_LOADED: u64 = 1 << 6;
 /// Likewise, stored.
 pub const JOURNAL_STORED: u64 = 1 << 7;
 /// Several threads have accessed the granule: every access goes to the journal.
-pub const JOURNAL_TOLD: u64 = 1 << 18;
-/// With [`JOURNAL_TOLD`]: a strong access has been made to the granule, or is about to be.
+pub const JOURNAL_RECORDED: u64 = 1 << 18;
+/// With [`JOURNAL_RECORDED`]: a strong access has been made to the granule, or is about to be.
 pub const JOURNAL_STRONG: u64 = 1 << 19;
 /// The witnesses of such a cell, site and time of the owner's last store and load, by their row.
 pub const JOURNAL_STORE_WITNESS: u64 = 0;
@@ -313,7 +313,7 @@ pub const JOURNAL_LOAD_WITNESS: u64 = 1;
 
 /// An access word of the journal: the access writes.
 pub const JOURNAL_WRITES: u32 = 1;
-/// It is strong, and must be told whoever owns the granule.
+/// It is strong, and must be recorded whoever owns the granule.
 pub const JOURNAL_FORCED: u32 = 2;
 /// It loads data that is read-only while the kernel runs.
 pub const JOURNAL_READ_ONLY: u32 = 4;
@@ -369,10 +369,10 @@ pub const ENTRY_EXIT: u32 = 8;
 pub const ENTRY_CLUSTER_ARRIVE: u32 = 9;
 /// They have waited for it.
 pub const ENTRY_CLUSTER_WAIT: u32 = 10;
-/// While a lane made a weak store that it had told, somebody began with strong accesses there: which
+/// While a lane made a weak store that it had recorded, somebody began with strong accesses there: which
 /// came first is not known.
 pub const ENTRY_OVERTAKEN: u32 = 11;
-/// What a copy that a lane issues reads, from `address`, as many bytes as `time` says. All that is told of a
+/// What a copy that a lane issues reads, from `address`, as many bytes as `time` says. All that is recorded of a
 /// copy comes before [`ENTRY_COPY_TO`].
 pub const ENTRY_COPY_FROM: u32 = 12;
 /// What it writes.

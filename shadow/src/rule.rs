@@ -90,7 +90,7 @@ pub struct Shifts {
 }
 
 /// What an access does.
-pub struct Outcome {
+pub struct Ruling {
     /// The next cell.
     pub next: u64,
     /// [`OK`] to [`UNDECIDED`].
@@ -258,11 +258,11 @@ pub const fn is_narrow(kind: u32) -> bool {
     kind == STRONG_LOAD_CTA || kind == STRONG_WRITE_CTA
 }
 
-/// Whether all that `cell` stands for is over for `me`: the access claims the cell for itself.
+/// Whether all that `cell` stands for has expired for `me`: the access claims the cell for itself.
 ///
 /// Of an older launch or grid epoch, or another granule's; and where one CTA only can access the
 /// granule, of an older barrier epoch.
-pub const fn is_over(cell: u64, me: u64, shifts: &Shifts) -> bool {
+pub const fn has_expired(cell: u64, me: u64, shifts: &Shifts) -> bool {
     let differs = cell ^ me;
     let apart = differs & GENERATION_MASK != 0 || above(differs, shifts.tag) != 0;
     apart || (shifts.tag == shifts.cta && above(differs, shifts.barrier) != 0)
@@ -341,31 +341,31 @@ const fn lost_grid_barriers(me: u64, shifts: &Shifts) -> bool {
 /// One access by `me` to a granule whose cell is `cell`.
 ///
 /// `me` holds generation, grid epoch, tag, CTA, epochs, warp and lane, and no class or multi bit.
-pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
+pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Ruling {
     let fresh = me | classes(kind);
     let differs = cell ^ me;
     if differs & GENERATION_MASK != 0 {
-        return Outcome {
+        return Ruling {
             next: fresh,
             verdict: OK,
         };
     }
     if lost_grid_barriers(cell, shifts) || lost_grid_barriers(me, shifts) {
         let mine = differs & !(GRID_CLASS_MASK | CTA_CLASS_MASK | WARP_CLASS_MASK) == 0;
-        return Outcome {
+        return Ruling {
             next: if mine { cell | fresh } else { fresh },
             verdict: if mine { OK } else { UNDECIDED },
         };
     }
     if above(differs, shifts.grid) != 0 {
-        return Outcome {
+        return Ruling {
             next: fresh,
             verdict: OK,
         };
     }
     if above(differs, shifts.tag) != 0 {
         let follows = shifts.in_turn & (above(cell, shifts.tag) < above(me, shifts.tag));
-        return Outcome {
+        return Ruling {
             next: fresh,
             verdict: if follows { OK } else { EVICTED },
         };
@@ -378,7 +378,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     if several || above(differs, shifts.cta) != 0 {
         if conflicts(CONFLICTS_GRID, class, kind) {
             if doubtful(CONFLICTS_GRID, class, kind) {
-                return Outcome {
+                return Ruling {
                     next: fresh,
                     verdict: UNDECIDED,
                 };
@@ -386,7 +386,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
             return conflict(cell, fresh, class, kind, CONFLICT_GRID);
         }
         let class = share(class, adds, several) << GRID_CLASS_SHIFT;
-        return Outcome {
+        return Ruling {
             next: cell & !GRID_CLASS_MASK | class | GRID_MULTI,
             verdict: OK,
         };
@@ -395,11 +395,11 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     let joined = cell | adds << GRID_CLASS_SHIFT;
     let keep_grid = fresh | joined & GRID_CLASS_MASK;
     if above(differs, shifts.barrier) != 0 {
-        let next = match is_over(cell, me, shifts) {
+        let next = match has_expired(cell, me, shifts) {
             true => fresh,
             false => keep_grid,
         };
-        return Outcome { next, verdict: OK };
+        return Ruling { next, verdict: OK };
     }
 
     // CTA level: another warp, or several.
@@ -410,7 +410,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     if several || differs & WARP_MASK != 0 {
         if conflicts(CONFLICTS_CTA, class, kind) {
             if lost_barriers || doubtful(CONFLICTS_CTA, class, kind) {
-                return Outcome {
+                return Ruling {
                     next: keep_grid,
                     verdict: UNDECIDED,
                 };
@@ -418,7 +418,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
             return conflict(cell, fresh, class, kind, CONFLICT_CTA);
         }
         let class = share(class, adds, several) << CTA_CLASS_SHIFT;
-        return Outcome {
+        return Ruling {
             next: joined & !CTA_CLASS_MASK | class | WARP_MULTI,
             verdict: OK,
         };
@@ -427,7 +427,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
     let joined = joined | adds << CTA_CLASS_SHIFT;
     let keep_cta = fresh | joined & (GRID_CLASS_MASK | CTA_CLASS_MASK);
     if differs >> WARP_EPOCH_SHIFT != 0 {
-        return Outcome {
+        return Ruling {
             next: keep_cta,
             verdict: OK,
         };
@@ -440,7 +440,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
         if conflicts(CONFLICTS_CTA, class, kind) {
             let lost = lost_barriers || saturated(me, WARP_EPOCH_SHIFT, shifts.barrier);
             if lost || doubtful(CONFLICTS_CTA, class, kind) {
-                return Outcome {
+                return Ruling {
                     next: keep_cta,
                     verdict: UNDECIDED,
                 };
@@ -448,12 +448,12 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Outcome {
             return conflict(cell, fresh, class, kind, CONFLICT_WARP);
         }
         let class = share(class, adds, several) << WARP_CLASS_SHIFT;
-        return Outcome {
+        return Ruling {
             next: joined & !WARP_CLASS_MASK | class | WARP_LANE_MULTI,
             verdict: OK,
         };
     }
-    Outcome {
+    Ruling {
         next: joined | adds << WARP_CLASS_SHIFT,
         verdict: OK,
     }
@@ -487,7 +487,7 @@ pub const fn join_loads(cell: u64, me: u64, shifts: &Shifts) -> u64 {
     let fresh_of_cta = fresh | joined & GRID_CLASS_MASK;
     if cell & GRID_MULTI != 0 || above(differs, shifts.cta) != 0 {
         cell | GRID_MULTI
-    } else if is_over(cell, me, shifts) {
+    } else if has_expired(cell, me, shifts) {
         fresh
     } else if above(differs, shifts.barrier) != 0 {
         fresh_of_cta
@@ -533,10 +533,10 @@ pub const fn added_beside_loads(differs: u64, compared: u64) -> u64 {
 /// A load leaves the cell to the writer it raced with, and so does a write where the cell knows a
 /// weak write already: nothing conflicts with more, and threads that all store to one granule do
 /// not fight over its cell. Any other write takes the cell over.
-const fn conflict(cell: u64, fresh: u64, class: u64, kind: u32, verdict: u32) -> Outcome {
+const fn conflict(cell: u64, fresh: u64, class: u64, kind: u32, verdict: u32) -> Ruling {
     let keep = kind <= STRONG_LOAD_CTA || class == CLASS_BITS;
     let next = if keep { cell } else { fresh };
-    Outcome { next, verdict }
+    Ruling { next, verdict }
 }
 
 /// The bits of the warp epoch: they lie between the cell's fixed fields and the barrier epoch.

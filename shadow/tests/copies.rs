@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, Issue, Kind, Order, Place, Race, Scope, Shape, Span,
-    Thread, Waited, Warp,
+    Access, Arrival, Completion, Engine, Issue, Location, MemoryOrder, OpKind, Race, Scope, Shape,
+    Span, Thread, Waited, Warp,
 };
 
 /// Two CTAs in a cluster, of two warps.
@@ -67,15 +67,15 @@ fn thread(number: usize) -> Thread {
 
 const THREADS: usize = 4 * LANES as usize;
 
-fn barrier(number: u32) -> Place {
-    Place::Shared {
+fn barrier(number: u32) -> Location {
+    Location::Shared {
         cta: u64::from(number % 2),
         offset: 1024 + 8 * number,
     }
 }
 
-fn global(offset: u32) -> Place {
-    Place::Global(0x1000 + u64::from(offset))
+fn global(offset: u32) -> Location {
+    Location::Global(0x1000 + u64::from(offset))
 }
 
 /// What one event did to memory.
@@ -299,10 +299,10 @@ impl Judge {
 }
 
 /// The same for the engine.
-fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
+fn send(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
     let mut racing = BTreeSet::new();
     let mut found = |race: Race| {
-        let Place::Global(at) = race.place else {
+        let Location::Global(at) = race.location else {
             panic!("nobody accesses shared memory");
         };
         let word = (at - 0x1000) as u32;
@@ -320,8 +320,8 @@ fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
         Event::Access(me, writes, at) => {
             let me = thread(me);
             let access = Access {
-                kind: if writes { Kind::Store } else { Kind::Load },
-                order: Order::Weak,
+                kind: if writes { OpKind::Store } else { OpKind::Load },
+                order: MemoryOrder::Weak,
                 bytes: 4,
                 elements: 1,
                 site: at,
@@ -334,7 +334,7 @@ fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
                 Ends::Mbarrier { at, bulk } => (Completion::Mbarrier(barrier(at)), bulk),
             };
             let [from, to] = [from, to].map(|at| Span {
-                place: global(at),
+                location: global(at),
                 bytes: 16,
             });
             let proxies = |race: Race| {
@@ -358,12 +358,16 @@ fn tell(engine: &mut Engine, event: &Event) -> BTreeSet<u32> {
             engine.mbarrier_arrive(
                 thread(me),
                 barrier(at),
-                Order::Release(Scope::Cluster),
+                MemoryOrder::Release(Scope::Cluster),
                 ends,
             );
         }
         Event::Learn(me, at) => {
-            engine.mbarrier_wait(thread(me), barrier(at), Order::Acquire(Scope::Cluster));
+            engine.mbarrier_wait(
+                thread(me),
+                barrier(at),
+                MemoryOrder::Acquire(Scope::Cluster),
+            );
         }
         Event::Meet(cta) => {
             for warp in 0..2 {
@@ -430,14 +434,14 @@ fn copies_race_as_their_own_events() {
     let judged = runner.run(&events(), |events| {
         let (mut judge, mut engine) = (Judge::new(), Engine::new(SHAPE));
         for (number, event) in events.iter().enumerate() {
-            let (right, told) = (judge.do_it(event), tell(&mut engine, event));
-            let missed = !right.surely.is_subset(&told);
-            let wrong = told
+            let (right, reported) = (judge.do_it(event), send(&mut engine, event));
+            let missed = !right.surely.is_subset(&reported);
+            let wrong = reported
                 .iter()
                 .any(|byte| !right.surely.contains(byte) && !right.maybe.contains(byte));
             prop_assert!(
                 !missed && !wrong,
-                "{right:?}, told {told:?}: event {number}: {event:?}"
+                "{right:?}, told {reported:?}: event {number}: {event:?}"
             );
         }
         Ok(())

@@ -1,13 +1,14 @@
 //! Of threads that count, only the one that has found the value comes behind the others.
 
 use shadow::hb::{
-    Access, Active, Atomics, Engine, FenceKind, FenceOrder, Kind, Order, Place, Scope, Shape, Warp,
+    Access, Active, Atomics, Engine, FenceKind, FenceOrder, Location, MemoryOrder, OpKind, Scope,
+    Shape, Warp,
 };
 
-const DATA: Place = Place::Global(128);
-const COUNT: Place = Place::Global(64);
+const DATA: Location = Location::Global(128);
+const COUNT: Location = Location::Global(64);
 
-fn access(kind: Kind, order: Order) -> Access {
+fn access(kind: OpKind, order: MemoryOrder) -> Access {
     Access {
         kind,
         order,
@@ -24,18 +25,24 @@ struct Run {
 
 impl Run {
     /// The only thread of a CTA accesses memory. Whether that races, and whether this run has ordered it.
-    fn access(&mut self, cta: u64, kind: Kind, order: Order, place: Place) -> Option<bool> {
+    fn access(
+        &mut self,
+        cta: u64,
+        kind: OpKind,
+        order: MemoryOrder,
+        location: Location,
+    ) -> Option<bool> {
         let warp = Warp { cta, warp: 0 };
         let access = access(kind, order);
         let mut races = Vec::new();
         self.engine
-            .access(warp, 1, &access, |_| place, |race| races.push(race));
+            .access(warp, 1, &access, |_| location, |race| races.push(race));
         let mut race = races.pop();
         let ordered = race
             .as_mut()
             .map(|race| self.order.orders(&mut self.engine, race));
         self.order
-            .access(Active { warp, lanes: 1 }, &access, |_| place);
+            .access(Active { warp, lanes: 1 }, &access, |_| location);
         ordered
     }
 
@@ -53,7 +60,7 @@ impl Run {
     fn count(&mut self, cta: u64) {
         self.order.count(&self.engine);
         self.engine.atomics(Atomics::Count);
-        let found = self.access(cta, Kind::Rmw, Order::Relaxed(Scope::Gpu), COUNT);
+        let found = self.access(cta, OpKind::Rmw, MemoryOrder::Relaxed(Scope::Gpu), COUNT);
         assert_eq!(found, None);
         self.engine.atomics(Atomics::Any);
     }
@@ -66,7 +73,7 @@ fn load(found: Option<bool>) -> Option<bool> {
         engine: Engine::new(Shape::new([2, 1, 1], 1)),
         order: FenceOrder::default(),
     };
-    assert_eq!(run.access(0, Kind::Store, Order::Weak, DATA), None);
+    assert_eq!(run.access(0, OpKind::Store, MemoryOrder::Weak, DATA), None);
     run.fence(0);
     run.count(0);
     run.count(1);
@@ -84,7 +91,7 @@ fn load(found: Option<bool>) -> Option<bool> {
             }
         }
     }
-    run.access(1, Kind::Load, Order::Weak, DATA)
+    run.access(1, OpKind::Load, MemoryOrder::Weak, DATA)
 }
 
 #[test]

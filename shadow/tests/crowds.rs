@@ -4,15 +4,16 @@
 use std::collections::BTreeSet;
 
 use shadow::hb::{
-    Access, Engine, Enough, FenceKind, Kind, Order, Place, Race, Scope, Shape, Thread, Warp,
+    Access, Engine, Enough, FenceKind, Location, MemoryOrder, OpKind, Race, Scope, Shape, Thread,
+    Warp,
 };
 
-const LOAD: Access = word(Kind::Load, Order::Weak);
-const STORE: Access = word(Kind::Store, Order::Weak);
-const NARROW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Cta));
-const RMW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Gpu));
+const LOAD: Access = word(OpKind::Load, MemoryOrder::Weak);
+const STORE: Access = word(OpKind::Store, MemoryOrder::Weak);
+const NARROW: Access = word(OpKind::Rmw, MemoryOrder::Relaxed(Scope::Cta));
+const RMW: Access = word(OpKind::Rmw, MemoryOrder::Relaxed(Scope::Gpu));
 
-const fn word(kind: Kind, order: Order) -> Access {
+const fn word(kind: OpKind, order: MemoryOrder) -> Access {
     Access {
         kind,
         order,
@@ -22,8 +23,8 @@ const fn word(kind: Kind, order: Order) -> Access {
     }
 }
 
-const DATA: Place = Place::Global(0x1000);
-const FLAG: Place = Place::Global(0x2000);
+const DATA: Location = Location::Global(0x1000);
+const FLAG: Location = Location::Global(0x2000);
 
 fn warp(cta: u64) -> Warp {
     Warp { cta, warp: 0 }
@@ -35,7 +36,7 @@ fn engine(ctas: u32) -> Engine {
 
 /// The first lane of a warp accesses a place; the races, to somebody who has had enough of each site at
 /// once.
-fn access(engine: &mut Engine, cta: u64, of: Access, site: u32, at: Place) -> Vec<Race> {
+fn access(engine: &mut Engine, cta: u64, of: Access, site: u32, at: Location) -> Vec<Race> {
     let access = Access { site, ..of };
     let mut races = Vec::new();
     engine.access_until(
@@ -105,8 +106,8 @@ fn whoever_wants_to_hear_of_all_does() {
         access(&mut engine, cta, STORE, 0, DATA);
     }
     let store = Access {
-        kind: Kind::Store,
-        order: Order::Weak,
+        kind: OpKind::Store,
+        order: MemoryOrder::Weak,
         bytes: 4,
         elements: 1,
         site: 1,

@@ -9,7 +9,7 @@
 //! over the cell.
 //! Traces are walked as a tree, so that a shared beginning is computed once.
 
-use crate::oracle::{Oracle, Place};
+use crate::oracle::{Oracle, ThreadId};
 use shadow::plan::{Identity, Widths};
 use shadow::rule::{self, Shifts};
 
@@ -88,7 +88,7 @@ impl Tally {
 type Oracles<'a> = [Oracle<'a>; 2];
 
 struct Walk<'a> {
-    places: &'a [Place],
+    thread_ids: &'a [ThreadId],
     events: &'a [Event],
     shifts: Shifts,
     tally: Tally,
@@ -109,7 +109,7 @@ impl Walk<'_> {
                 Event::Access(thread, kind, granule) => {
                     // Each CTA has its own shared memory.
                     let granule = match self.shifts.in_turn {
-                        true => self.places[thread].cta as usize,
+                        true => self.thread_ids[thread].cta as usize,
                         false => granule,
                     };
                     let races = oracles[granule].access(thread, kind);
@@ -169,12 +169,13 @@ impl Walk<'_> {
                     );
                 }
                 Event::CtaBarrier(cta) => {
-                    let joins = |place: &Place| place.cta == cta;
+                    let joins = |thread_id: &ThreadId| thread_id.cta == cta;
                     let pass = rule::pass_barrier;
                     self.barrier(cell, me, oracles, blurred, left, joins, pass);
                 }
                 Event::WarpBarrier(cta, warp) => {
-                    let joins = |place: &Place| place.cta == cta && place.warp == warp;
+                    let joins =
+                        |thread_id: &ThreadId| thread_id.cta == cta && thread_id.warp == warp;
                     let pass = rule::pass_warp_barrier;
                     self.barrier(cell, me, oracles, blurred, left, joins, pass);
                 }
@@ -214,7 +215,7 @@ impl Walk<'_> {
         oracles: &Oracles<'_>,
         blurred: bool,
         left: u32,
-        joins: impl Fn(&Place) -> bool,
+        joins: impl Fn(&ThreadId) -> bool,
         pass: fn(u64, &Shifts) -> u64,
     ) {
         let mut after = oracles.clone();
@@ -222,8 +223,8 @@ impl Walk<'_> {
             oracle.barrier(&joins);
         }
         let mut passed = me.to_vec();
-        for (me, place) in passed.iter_mut().zip(self.places) {
-            if joins(place) {
+        for (me, thread_id) in passed.iter_mut().zip(self.thread_ids) {
+            if joins(thread_id) {
                 *me = pass(*me, &self.shifts);
             }
         }
@@ -244,8 +245,8 @@ impl Walk<'_> {
         } else {
             // One of two CTAs that use a slot of shared memory at a time has lost its cell.
             let lost = self.shifts.in_turn && verdict == rule::EVICTED;
-            let told = conflict || undecided || lost;
-            assert!(!races || told, "missed the first race");
+            let reported = conflict || undecided || lost;
+            assert!(!races || reported, "missed the first race");
             tally.first_races += u64::from(races);
             tally.undecided += u64::from(undecided);
             tally.undecided_races += u64::from(undecided && races);
@@ -304,12 +305,12 @@ fn passes_fast_shared(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
 fn walk(
     name: &str,
     cells: Cells<'_>,
-    places: &[Place],
+    thread_ids: &[ThreadId],
     kinds: &[u32],
     barriers: &[Event],
     length: u32,
 ) -> Tally {
-    walk_back(name, cells, places, kinds, barriers, length, false)
+    walk_back(name, cells, thread_ids, kinds, barriers, length, false)
 }
 
 /// Likewise; with `late`, accesses may also be settled by what the cell has held before.
@@ -317,7 +318,7 @@ fn walk(
 fn walk_back(
     name: &str,
     cells: Cells<'_>,
-    places: &[Place],
+    thread_ids: &[ThreadId],
     kinds: &[u32],
     barriers: &[Event],
     length: u32,
@@ -326,7 +327,7 @@ fn walk_back(
     let Cells { widths, shifts } = cells;
     let mut events = barriers.to_vec();
     for granule in 0..1 << widths.tag {
-        for thread in 0..places.len() {
+        for thread in 0..thread_ids.len() {
             events.extend(
                 kinds
                     .iter()
@@ -334,54 +335,54 @@ fn walk_back(
             );
         }
     }
-    let identity = |place: &Place| Identity {
+    let identity = |thread_id: &ThreadId| Identity {
         generation: 1,
-        cta: place.cta,
-        warp: place.warp,
-        lane: place.lane,
+        cta: thread_id.cta,
+        warp: thread_id.warp,
+        lane: thread_id.lane,
         ..Identity::default()
     };
-    let me: Vec<u64> = places
+    let me: Vec<u64> = thread_ids
         .iter()
-        .map(|place| identity(place).pack(widths))
+        .map(|thread_id| identity(thread_id).pack(widths))
         .collect();
     let mut walk = Walk {
-        places,
+        thread_ids,
         events: &events,
         shifts,
         tally: Tally::default(),
         held: if late { vec![0] } else { Vec::new() },
     };
-    let mut oracles = [Oracle::new(places), Oracle::new(places)];
+    let mut oracles = [Oracle::new(thread_ids), Oracle::new(thread_ids)];
     walk.step(0, &me, &mut oracles, false, length);
     eprintln!("{name}: {:?}", walk.tally);
     walk.tally
 }
 
-const fn place(cta: u64, warp: u32, lane: u32) -> Place {
-    Place { cta, warp, lane }
+const fn thread_id(cta: u64, warp: u32, lane: u32) -> ThreadId {
+    ThreadId { cta, warp, lane }
 }
 
 /// Two CTAs of two warps.
-const WARPS: [Place; 4] = [
-    place(0, 0, 0),
-    place(0, 1, 0),
-    place(1, 0, 0),
-    place(1, 1, 0),
+const WARPS: [ThreadId; 4] = [
+    thread_id(0, 0, 0),
+    thread_id(0, 1, 0),
+    thread_id(1, 0, 0),
+    thread_id(1, 1, 0),
 ];
 /// Two lanes of a warp, another warp, another CTA.
-const LANES: [Place; 4] = [
-    place(0, 0, 0),
-    place(0, 0, 1),
-    place(0, 1, 0),
-    place(1, 0, 0),
+const LANES: [ThreadId; 4] = [
+    thread_id(0, 0, 0),
+    thread_id(0, 0, 1),
+    thread_id(0, 1, 0),
+    thread_id(1, 0, 0),
 ];
 /// One CTA of two warps of two lanes.
-const ONE_CTA: [Place; 4] = [
-    place(0, 0, 0),
-    place(0, 0, 1),
-    place(0, 1, 0),
-    place(0, 1, 1),
+const ONE_CTA: [ThreadId; 4] = [
+    thread_id(0, 0, 0),
+    thread_id(0, 0, 1),
+    thread_id(0, 1, 0),
+    thread_id(0, 1, 1),
 ];
 
 /// The barriers of [`WARPS`].
@@ -439,14 +440,21 @@ fn five_events_of_all_kinds() {
 
 #[test]
 fn five_events_of_lanes_and_warp_barriers() {
-    for (name, places, undecided) in [
+    for (name, thread_ids, undecided) in [
         ("lanes", LANES, 0.10..0.11),
         ("one CTA", ONE_CTA, 0.22..0.23),
     ] {
-        let tally = walk(name, cells(&WIDTHS), &places, &ALL_KINDS, &ALL_BARRIERS, 5);
+        let tally = walk(
+            name,
+            cells(&WIDTHS),
+            &thread_ids,
+            &ALL_KINDS,
+            &ALL_BARRIERS,
+            5,
+        );
         assert_eq!(tally.accesses, accesses(24, 27, 5));
         assert!(undecided.contains(&tally.share_undecided()), "{tally:?}");
-        let tally = walk(name, cells(&WIDTHS), &places, &KINDS, &ALL_BARRIERS, 5);
+        let tally = walk(name, cells(&WIDTHS), &thread_ids, &KINDS, &ALL_BARRIERS, 5);
         assert_eq!(tally.accesses, accesses(16, 19, 5));
         assert_eq!(tally.undecided, 0);
     }
@@ -454,14 +462,14 @@ fn five_events_of_lanes_and_warp_barriers() {
 
 #[test]
 fn settled_by_what_the_cell_held_before() {
-    for (name, places, barriers) in [
+    for (name, thread_ids, barriers) in [
         ("late, warps", WARPS, &CTA_BARRIERS[..]),
         ("late, lanes", LANES, &ALL_BARRIERS),
         ("late, one CTA", ONE_CTA, &ALL_BARRIERS),
     ] {
         for kinds in [&KINDS[..], &ALL_KINDS] {
             let cells = cells(&WIDTHS);
-            let tally = walk_back(name, cells, &places, kinds, barriers, 5, true);
+            let tally = walk_back(name, cells, &thread_ids, kinds, barriers, 5, true);
             assert!(tally.settled_late > 1_000, "{tally:?}");
         }
     }
@@ -469,8 +477,15 @@ fn settled_by_what_the_cell_held_before() {
 
 #[test]
 fn five_events_with_saturated_epochs() {
-    for (name, places) in [("saturated", LANES), ("saturated, one CTA", ONE_CTA)] {
-        let tally = walk(name, cells(&NARROW), &places, &ALL_KINDS, &ALL_BARRIERS, 5);
+    for (name, thread_ids) in [("saturated", LANES), ("saturated, one CTA", ONE_CTA)] {
+        let tally = walk(
+            name,
+            cells(&NARROW),
+            &thread_ids,
+            &ALL_KINDS,
+            &ALL_BARRIERS,
+            5,
+        );
         assert_eq!(tally.accesses, accesses(24, 27, 5));
         assert!(tally.undecided > 0, "{tally:?}");
     }
@@ -532,12 +547,12 @@ fn five_events_in_shared_memory() {
         assert_eq!(tally.evictions, 0);
     }
     let widths = Widths { grid: 4, ..WIDTHS };
-    for (name, places, evictions) in [
+    for (name, thread_ids, evictions) in [
         ("shared, grid", ONE_CTA, false),
         ("one slot, grid", WARPS, true),
     ] {
         let cells = shared_cells(&widths);
-        let tally = walk(name, cells, &places, &SHARED_KINDS, &GRID_BARRIERS, 5);
+        let tally = walk(name, cells, &thread_ids, &SHARED_KINDS, &GRID_BARRIERS, 5);
         assert_eq!(tally.accesses, accesses(16, 19, 5));
         assert_eq!(tally.evictions > 0, evictions);
     }

@@ -11,7 +11,9 @@
 
 use std::collections::HashSet;
 
-use shadow::hb::{Access, Active, Arrival, Engine, Generations, Kind, Order, Place, Shape, Warp};
+use shadow::hb::{
+    Access, Active, Arrival, Engine, Generations, Location, MemoryOrder, OpKind, Shape, Warp,
+};
 
 /// Most commands of a program.
 const COMMANDS: usize = 6;
@@ -163,15 +165,15 @@ fn judge(program: &Program, first: usize) -> Judged {
             Step::Access(command) => {
                 let access = Access {
                     kind: match command {
-                        Write => Kind::Store,
-                        _ => Kind::Load,
+                        Write => OpKind::Store,
+                        _ => OpKind::Load,
                     },
-                    order: Order::Weak,
+                    order: MemoryOrder::Weak,
                     bytes: 4,
                     elements: 1,
                     site: 0,
                 };
-                engine.access(warp, 1, &access, |_| Place::Global(64), |_| races = true);
+                engine.access(warp, 1, &access, |_| Location::Global(64), |_| races = true);
             }
             Step::Arrived(barrier, waits, complete) => {
                 let id = barrier as u32;

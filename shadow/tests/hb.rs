@@ -12,7 +12,8 @@ use plain::{Judge, Party, index, members, mutual, thread};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use shadow::hb::{
-    Access, Arrival, Engine, Enough, FenceKind, Kind, LANES, Order, Place, Scope, Shape, Warp,
+    Access, Arrival, Engine, Enough, FenceKind, LANES, Location, MemoryOrder, OpKind, Scope, Shape,
+    Warp,
 };
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
@@ -37,16 +38,16 @@ enum Event {
     /// The warps of a cluster meet, those of the mask with a relaxed arrival; a phase.
     Cluster(u64, u32),
     /// Arrivals that end the phase or not.
-    Mbarrier(Warp, u32, Order, bool),
-    MbarrierWait(Warp, u32, Order),
+    Mbarrier(Warp, u32, MemoryOrder, bool),
+    MbarrierWait(Warp, u32, MemoryOrder),
     Exit(Warp, u32),
 }
 
-fn told(late: &mut Option<Late>, threads: &[usize], now: u32) {
-    late.iter_mut().for_each(|late| late.told(threads, now));
+fn sent(late: &mut Option<Late>, threads: &[usize], now: u32) {
+    late.iter_mut().for_each(|late| late.sent(threads, now));
 }
 
-/// Runs a history through both; with `late`, accesses by a granule's only thread are told late.
+/// Runs a history through both; with `late`, accesses by a granule's only thread are sent late.
 fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> {
     // It has much to forget if it does so early.
     let crowd = events.len() as u32 % 3 * 4;
@@ -68,14 +69,14 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 let address = |lane: u32| first + u64::from(lane) * apart;
                 let (live, mask) = alive(&judge, *warp, *lanes);
                 let mut found: Vec<(usize, u64)> = Vec::new();
-                let mut tell = |engine: &mut Engine, mask| {
+                let mut send = |engine: &mut Engine, mask| {
                     engine.access_until(
                         *warp,
                         mask,
                         access,
-                        |lane| Place::Global(address(lane)),
+                        |lane| Location::Global(address(lane)),
                         |race| {
-                            if let Place::Global(at) = race.place {
+                            if let Location::Global(at) = race.location {
                                 found.push((index(race.later.thread), at / 4));
                             }
                             enough
@@ -83,13 +84,13 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     );
                 };
                 match &mut late {
-                    None => tell(&mut engine, mask),
+                    None => send(&mut engine, mask),
                     Some(late) => {
                         for lane in (0..LANES).filter(|lane| mask >> lane & 1 == 1) {
                             let me = warp.lane(lane);
                             if late.access(&mut engine, me, access, address(lane)) {
-                                tell(&mut engine, 1 << lane);
-                                late.told(&[index(me)], now);
+                                send(&mut engine, 1 << lane);
+                                late.sent(&[index(me)], now);
                             }
                         }
                     }
@@ -111,13 +112,13 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             }
             Event::Fence(warp, lanes, kind, scope) => {
                 let (live, mask) = alive(&judge, *warp, *lanes);
-                told(&mut late, &live, now);
+                sent(&mut late, &live, now);
                 engine.fence(*warp, mask, *kind, *scope);
                 judge.fence(&live, *kind, *scope);
             }
             Event::WarpBarrier(warp, lanes) => {
                 let (live, mask) = alive(&judge, *warp, *lanes);
-                told(&mut late, &live, now);
+                sent(&mut late, &live, now);
                 engine.warp_barrier(*warp, mask);
                 judge.barrier(&live, &live);
             }
@@ -135,7 +136,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                     }
                     to.extend(live);
                 }
-                told(&mut late, &to, now);
+                sent(&mut late, &to, now);
                 engine.complete(*cta, 0);
                 if !to.is_empty() {
                     let first = *cta as usize * PER_CTA;
@@ -145,8 +146,8 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             Event::Named(cta, waiting, passing) => {
                 let (mut from, mut to) = (Vec::new(), Vec::new());
                 for warp in 0..2 {
-                    let place = Warp { cta: *cta, warp };
-                    let (live, mask) = alive(&judge, place, u32::MAX);
+                    let warp_of_cta = Warp { cta: *cta, warp };
+                    let (live, mask) = alive(&judge, warp_of_cta, u32::MAX);
                     let waits = waiting >> warp & 1 == 1;
                     if mask == 0 || !(waits || passing >> warp & 1 == 1) {
                         continue;
@@ -156,13 +157,13 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                         waits,
                         counted: true,
                     };
-                    engine.arrive(place, mask, arrival);
+                    engine.arrive(warp_of_cta, mask, arrival);
                     from.extend(&live);
                     if waits {
                         to.extend(&live);
                     }
                 }
-                told(&mut late, &from, now);
+                sent(&mut late, &from, now);
                 engine.complete(*cta, 3);
                 judge.barrier(&from, &to);
             }
@@ -175,11 +176,11 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 });
                 for (warp, relaxed) in warps.clone() {
                     let (live, mask) = alive(&judge, warp, u32::MAX);
-                    told(&mut late, &live, now);
+                    sent(&mut late, &live, now);
                     engine.cluster_arrive(warp, mask, phase, relaxed);
                     let order = match relaxed {
-                        true => Order::Relaxed(Scope::Cluster),
-                        false => Order::Release(Scope::Cluster),
+                        true => MemoryOrder::Relaxed(Scope::Cluster),
+                        false => MemoryOrder::Release(Scope::Cluster),
                     };
                     for &me in &live {
                         heads.extend(judge.arrive(me, order));
@@ -197,9 +198,9 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             }
             Event::Mbarrier(warp, lanes, order, completes) => {
                 for me in alive(&judge, *warp, *lanes).0 {
-                    told(&mut late, &[me], now);
-                    let place = Place::Global(64);
-                    engine.mbarrier_arrive(thread(me), place, *order, *completes);
+                    sent(&mut late, &[me], now);
+                    let location = Location::Global(64);
+                    engine.mbarrier_arrive(thread(me), location, *order, *completes);
                     let heads = judge.arrive(me, *order);
                     judge.arrivals[0].extend(heads);
                     if *completes {
@@ -210,11 +211,11 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
             }
             Event::MbarrierWait(warp, lanes, order) => {
                 for me in alive(&judge, *warp, *lanes).0 {
-                    told(&mut late, &[me], now);
-                    engine.mbarrier_wait(thread(me), Place::Global(64), *order);
+                    sent(&mut late, &[me], now);
+                    engine.mbarrier_wait(thread(me), Location::Global(64), *order);
                     let mut heads = judge.arrivals[1].clone();
                     match order {
-                        Order::Relaxed(scope) => {
+                        MemoryOrder::Relaxed(scope) => {
                             heads.retain(|head| {
                                 mutual(
                                     head.party(),
@@ -264,34 +265,38 @@ fn lanes() -> impl Strategy<Value = u32> {
 fn access() -> impl Strategy<Value = (Access, (u64, u64))> {
     let order = (0..9u32, 0..4usize);
     // Three words, in pieces of two, four and eight bytes.
-    let place = prop_oneof![
+    let cta_and_warp = prop_oneof![
         6 => (0..3u64).prop_map(|word| (4 * word, 4u32)),
         1 => (0..2u64).prop_map(|half| (2 * half, 2u32)),
         1 => Just((0, 8u32)),
     ];
     // All lanes at the same place, side by side, or with room between them.
     let apart = prop_oneof![4 => Just(0u64), 3 => Just(1), 1 => Just(2), 1 => Just(3)];
-    let shape = (place, apart, 1..3u32);
+    let shape = (cta_and_warp, apart, 1..3u32);
     (0..4u32, order, shape).prop_map(|(kind, (order, scope), shape)| {
         let ((address, bytes), apart, elements) = shape;
         let scope = SCOPES[scope];
-        let kind = [Kind::Load, Kind::Store, Kind::Rmw, Kind::Reduction][kind as usize];
-        let atomic = matches!(kind, Kind::Rmw | Kind::Reduction);
+        let kind = [OpKind::Load, OpKind::Store, OpKind::Rmw, OpKind::Reduction][kind as usize];
+        let atomic = matches!(kind, OpKind::Rmw | OpKind::Reduction);
         let order = match (order, kind) {
-            (0..3, _) if !atomic => Order::Weak,
-            (3, Kind::Load) => Order::ReadOnly,
-            (4..6, Kind::Load) => Order::Acquire(scope),
-            (4..6, Kind::Store | Kind::Reduction) => Order::Release(scope),
-            (4, Kind::Rmw) => Order::Acquire(scope),
-            (5, Kind::Rmw) => Order::Release(scope),
-            (6, Kind::Rmw) => Order::AcqRel(scope),
-            _ => Order::Relaxed(scope),
+            (0..3, _) if !atomic => MemoryOrder::Weak,
+            (3, OpKind::Load) => MemoryOrder::ReadOnly,
+            (4..6, OpKind::Load) => MemoryOrder::Acquire(scope),
+            (4..6, OpKind::Store | OpKind::Reduction) => MemoryOrder::Release(scope),
+            (4, OpKind::Rmw) => MemoryOrder::Acquire(scope),
+            (5, OpKind::Rmw) => MemoryOrder::Release(scope),
+            (6, OpKind::Rmw) => MemoryOrder::AcqRel(scope),
+            _ => MemoryOrder::Relaxed(scope),
         };
         let access = Access {
             kind,
             order,
             bytes,
-            elements: if order == Order::Weak { elements } else { 1 },
+            elements: if order == MemoryOrder::Weak {
+                elements
+            } else {
+                1
+            },
             site: 0,
         };
         (access, (address, apart * u64::from(bytes)))
@@ -316,12 +321,12 @@ fn events() -> impl Strategy<Value = Event> {
         // One barrier, used by the first cluster: its scopes are cta and cluster.
         1 => (0..2u64, 0..2u32, lanes(), 0..4usize, any::<bool>()).prop_map(
             |(cta, warp, lanes, order, completes)| {
-                let order = [Order::Release, Order::Relaxed][order / 2](SCOPES[order % 2]);
+                let order = [MemoryOrder::Release, MemoryOrder::Relaxed][order / 2](SCOPES[order % 2]);
                 Event::Mbarrier(Warp { cta, warp }, lanes, order, completes)
             }
         ),
         1 => (0..2u64, 0..2u32, lanes(), 0..4usize).prop_map(|(cta, warp, lanes, order)| {
-            let order = [Order::Acquire, Order::Relaxed][order / 2](SCOPES[order % 2]);
+            let order = [MemoryOrder::Acquire, MemoryOrder::Relaxed][order / 2](SCOPES[order % 2]);
             Event::MbarrierWait(Warp { cta, warp }, lanes, order)
         }),
         1 => (0..2u64, 0..16u32).prop_map(|(cluster, relaxed)| Event::Cluster(cluster, relaxed)),
@@ -341,14 +346,14 @@ fn handed_over() -> impl Strategy<Value = Event> {
         site: 0,
     };
     let forced = FenceKind::ScForced;
-    let gpu = Order::Relaxed(Scope::Gpu);
+    let gpu = MemoryOrder::Relaxed(Scope::Gpu);
     prop_oneof![
         2 => (warps(), 0..2u64).prop_map(move |(warp, word)| {
             let warp_of_data = 64 * (2 * warp.cta + u64::from(warp.warp)) + 1024 * word;
-            Event::Access(warp, u32::MAX, access(Kind::Store, Order::Weak), (1024 + warp_of_data, 4))
+            Event::Access(warp, u32::MAX, access(OpKind::Store, MemoryOrder::Weak), (1024 + warp_of_data, 4))
         }),
         2 => (warps(), lanes(), 0..8u64).prop_map(move |(warp, lanes, of)| {
-            Event::Access(warp, lanes, access(Kind::Load, Order::Weak), (1024 + 64 * of, 4))
+            Event::Access(warp, lanes, access(OpKind::Load, MemoryOrder::Weak), (1024 + 64 * of, 4))
         }),
         4 => (warps(), lanes()).prop_map(move |(warp, lanes)| {
             Event::Fence(warp, lanes, forced, Scope::Gpu)
@@ -357,7 +362,7 @@ fn handed_over() -> impl Strategy<Value = Event> {
             Event::Fence(warp, lanes, forced, SCOPES[scope])
         }),
         3 => (warps(), 0..2u64, 0..4usize).prop_map(move |(warp, word, kind)| {
-            let kind = [Kind::Load, Kind::Store, Kind::Rmw, Kind::Reduction][kind];
+            let kind = [OpKind::Load, OpKind::Store, OpKind::Rmw, OpKind::Reduction][kind];
             Event::Access(warp, 1, access(kind, gpu), (4 * word, 0))
         }),
         4 => (0..2u64).prop_map(Event::CtaBarrier),

@@ -1,16 +1,17 @@
 //! What the happens-before engine forgets, and what it must not.
 
 use shadow::hb::{
-    Access, Arrival, Engine, FenceKind, Format, Kind, Order, Place, Race, Scope, Shape, Warp,
+    Access, Arrival, Engine, FenceKind, Format, Location, MemoryOrder, OpKind, Race, Scope, Shape,
+    Warp,
 };
 
-const LOAD: Access = word(Kind::Load, Order::Weak);
-const STORE: Access = word(Kind::Store, Order::Weak);
-const RMW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Gpu));
-const RELAXED_LOAD: Access = word(Kind::Load, Order::Relaxed(Scope::Gpu));
-const RELAXED_STORE: Access = word(Kind::Store, Order::Relaxed(Scope::Gpu));
+const LOAD: Access = word(OpKind::Load, MemoryOrder::Weak);
+const STORE: Access = word(OpKind::Store, MemoryOrder::Weak);
+const RMW: Access = word(OpKind::Rmw, MemoryOrder::Relaxed(Scope::Gpu));
+const RELAXED_LOAD: Access = word(OpKind::Load, MemoryOrder::Relaxed(Scope::Gpu));
+const RELAXED_STORE: Access = word(OpKind::Store, MemoryOrder::Relaxed(Scope::Gpu));
 
-const fn word(kind: Kind, order: Order) -> Access {
+const fn word(kind: OpKind, order: MemoryOrder) -> Access {
     Access {
         kind,
         order,
@@ -20,8 +21,8 @@ const fn word(kind: Kind, order: Order) -> Access {
     }
 }
 
-const DATA: Place = Place::Global(0x1000);
-const FLAG: Place = Place::Global(0x2000);
+const DATA: Location = Location::Global(0x1000);
+const FLAG: Location = Location::Global(0x2000);
 
 fn warp(cta: u64, warp: u32) -> Warp {
     Warp { cta, warp }
@@ -38,7 +39,7 @@ fn all(
     lanes: u32,
     what: Access,
     site: u32,
-    at: Place,
+    at: Location,
 ) -> Vec<Race> {
     let access = Access { site, ..what };
     let mut races = Vec::new();
@@ -47,7 +48,7 @@ fn all(
 }
 
 /// The first lane of a warp accesses a place; whether that races.
-fn one(engine: &mut Engine, warp: Warp, what: Access, site: u32, at: Place) -> bool {
+fn one(engine: &mut Engine, warp: Warp, what: Access, site: u32, at: Location) -> bool {
     !all(engine, warp, 1, what, site, at).is_empty()
 }
 
@@ -99,8 +100,8 @@ fn barriers_alone_keep_clocks_converged() {
     for _ in 0..50 {
         for cta in 0..4 {
             for of in 0..4 {
-                let place = Place::Shared { cta, offset: 0 };
-                all(&mut engine, warp(cta, of), u32::MAX, LOAD, 0, place);
+                let location = Location::Shared { cta, offset: 0 };
+                all(&mut engine, warp(cta, of), u32::MAX, LOAD, 0, location);
                 engine.warp_barrier(warp(cta, of), u32::MAX);
             }
             barrier(&mut engine, cta, 4);
@@ -230,8 +231,8 @@ fn a_lock_keeps_few_releases() {
 
 #[test]
 fn a_lock_by_release_stores_keeps_few_releases() {
-    let acquire = word(Kind::Rmw, Order::Acquire(Scope::Gpu));
-    let release = word(Kind::Store, Order::Release(Scope::Gpu));
+    let acquire = word(OpKind::Rmw, MemoryOrder::Acquire(Scope::Gpu));
+    let release = word(OpKind::Store, MemoryOrder::Release(Scope::Gpu));
     let stores = |engine: &mut Engine, me: Warp| {
         one(engine, me, acquire, 0, FLAG);
         critical(engine, me);
@@ -244,7 +245,7 @@ fn a_lock_by_release_stores_keeps_few_releases() {
 #[test]
 fn observing_a_flag_says_nothing_about_another_memory() {
     let mut engine = engine(1, 96);
-    let shared = Place::Shared { cta: 0, offset: 0 };
+    let shared = Location::Shared { cta: 0, offset: 0 };
     let (a, b, c) = (warp(0, 0), warp(0, 1), warp(0, 2));
     one(&mut engine, a, RELAXED_STORE, 0, shared);
     one(&mut engine, b, RELAXED_STORE, 1, FLAG);
@@ -261,7 +262,7 @@ fn observing_a_flag_says_nothing_about_another_memory() {
 fn a_reduction_of_one_lane_does_not_hide_what_it_has_seen_of_others() {
     let mut engine = engine(1, 32);
     let me = warp(0, 0);
-    let reduction = word(Kind::Reduction, Order::Relaxed(Scope::Gpu));
+    let reduction = word(OpKind::Reduction, MemoryOrder::Relaxed(Scope::Gpu));
     all(&mut engine, me, 0b11, RMW, 0, FLAG);
     all(&mut engine, me, 0b10, reduction, 0, FLAG);
     // Lane 1 comes after lane 0's addition, and its own; lane 0 after neither of lane 1's.
@@ -273,18 +274,18 @@ fn a_reduction_of_one_lane_does_not_hide_what_it_has_seen_of_others() {
 fn new_memory_has_no_history_and_its_neighbours_keep_theirs() {
     let mut engine = engine(2, 32);
     let access = |site| Access {
-        kind: Kind::Store,
-        order: Order::Weak,
+        kind: OpKind::Store,
+        order: MemoryOrder::Weak,
         bytes: 4,
         elements: 1,
         site,
     };
-    let place = |lane: u32| Place::Global(0x1000 + u64::from(lane) * 4);
-    engine.access(warp(0, 0), u32::MAX, &access(0), place, |_| ());
-    one(&mut engine, warp(0, 0), RMW, 1, place(9));
+    let location = |lane: u32| Location::Global(0x1000 + u64::from(lane) * 4);
+    engine.access(warp(0, 0), u32::MAX, &access(0), location, |_| ());
+    one(&mut engine, warp(0, 0), RMW, 1, location(9));
     engine.allocated(0x1000 + 4 * 4, 4 * 8);
     let mut racy = Vec::new();
-    engine.access(warp(1, 0), u32::MAX, &access(2), place, |race| {
+    engine.access(warp(1, 0), u32::MAX, &access(2), location, |race| {
         racy.push(race.later.thread.lane);
     });
     racy.dedup();

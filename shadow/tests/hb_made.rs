@@ -1,16 +1,18 @@
 //! When the engine says that the earlier access of a race was made.
 
-use shadow::hb::{Access, Engine, FenceKind, Kind, Order, Place, Race, Scope, Shape, Warp};
+use shadow::hb::{
+    Access, Engine, FenceKind, Location, MemoryOrder, OpKind, Race, Scope, Shape, Warp,
+};
 
-const DATA: Place = Place::Global(0x1000);
+const DATA: Location = Location::Global(0x1000);
 const ONE: Warp = Warp { cta: 0, warp: 0 };
 const OTHER: Warp = Warp { cta: 1, warp: 0 };
 
 /// Lanes store to one word at a time; the races.
 fn store(engine: &mut Engine, warp: Warp, lanes: u32, at: u32, site: u32) -> Vec<Race> {
     let access = Access {
-        kind: Kind::Store,
-        order: Order::Weak,
+        kind: OpKind::Store,
+        order: MemoryOrder::Weak,
         bytes: 4,
         elements: 1,
         site,

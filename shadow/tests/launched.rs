@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use shadow::hb::{
-    Access, Arrival, Engine, FenceKind, Kind, Launched, Order, Place, Race, Scope, Shape, Side,
-    Warp,
+    Access, Arrival, Engine, FenceKind, Launched, Location, MemoryOrder, OpKind, Race, Scope,
+    Shape, Side, Warp,
 };
 
 const THREADS: u32 = 40;
@@ -16,7 +16,7 @@ const WORDS: u64 = 3;
 /// Where the reference hands over; one word for each launch.
 const FLAGS: u64 = 1 << 20;
 
-fn access(kind: Kind, order: Order, site: u32) -> Access {
+fn access(kind: OpKind, order: MemoryOrder, site: u32) -> Access {
     Access {
         kind,
         order,
@@ -26,8 +26,8 @@ fn access(kind: Kind, order: Order, site: u32) -> Access {
     }
 }
 
-fn word(number: u64) -> Place {
-    Place::Global(4096 + 4 * number)
+fn word(number: u64) -> Location {
+    Location::Global(4096 + 4 * number)
 }
 
 /// The first CTA runs; the other one is there for the reference.
@@ -45,7 +45,7 @@ fn warp(thread: u32) -> Warp {
 /// What one thread of the first CTA does, or all of them.
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    Access(u32, u64, Kind, Order),
+    Access(u32, u64, OpKind, MemoryOrder),
     Fence(u32),
     Barrier,
     Launch(u32),
@@ -54,23 +54,23 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     // Two lanes of a warp, and one of another.
     let thread = prop::sample::select(vec![0u32, 1, 33]);
-    let kind = prop::sample::select(vec![Kind::Load, Kind::Store, Kind::Rmw]);
+    let kind = prop::sample::select(vec![OpKind::Load, OpKind::Store, OpKind::Rmw]);
     let order = prop::sample::select(vec![
-        Order::Weak,
-        Order::Weak,
-        Order::Relaxed(Scope::Gpu),
-        Order::Acquire(Scope::Gpu),
-        Order::Release(Scope::Gpu),
-        Order::Relaxed(Scope::Cta),
+        MemoryOrder::Weak,
+        MemoryOrder::Weak,
+        MemoryOrder::Relaxed(Scope::Gpu),
+        MemoryOrder::Acquire(Scope::Gpu),
+        MemoryOrder::Release(Scope::Gpu),
+        MemoryOrder::Relaxed(Scope::Cta),
     ]);
     prop_oneof![
         6 => (thread.clone(), 0..WORDS, kind, order).prop_map(|(thread, word, kind, order)| {
             let order = match (kind, order) {
                 // What is no read cannot acquire, and what is no write cannot release.
-                (Kind::Store, Order::Acquire(scope)) | (Kind::Load, Order::Release(scope)) => {
-                    Order::Relaxed(scope)
+                (OpKind::Store, MemoryOrder::Acquire(scope)) | (OpKind::Load, MemoryOrder::Release(scope)) => {
+                    MemoryOrder::Relaxed(scope)
                 }
-                (Kind::Rmw, Order::Weak) => Order::Relaxed(Scope::Gpu),
+                (OpKind::Rmw, MemoryOrder::Weak) => MemoryOrder::Relaxed(Scope::Gpu),
                 _ => order,
             };
             Op::Access(thread, word, kind, order)
@@ -121,11 +121,11 @@ fn run(ops: &[Op], engine: &mut Engine, reference: &mut Engine) -> Vec<Launched>
                 }
             }
             Op::Launch(thread) => {
-                let flag = Place::Global(FLAGS + 4 * launches.len() as u64);
+                let flag = Location::Global(FLAGS + 4 * launches.len() as u64);
                 let child = launches.len() as u32;
                 launches.push(engine.launches(warp(thread).lane(thread % 32)));
-                let release = access(Kind::Store, Order::Release(Scope::Gpu), 1000);
-                let acquire = access(Kind::Load, Order::Acquire(Scope::Gpu), 1001);
+                let release = access(OpKind::Store, MemoryOrder::Release(Scope::Gpu), 1000);
+                let acquire = access(OpKind::Load, MemoryOrder::Acquire(Scope::Gpu), 1001);
                 reference.access(warp(thread), 1 << (thread % 32), &release, |_| flag, |_| ());
                 let other = Warp {
                     cta: 1,
@@ -152,8 +152,8 @@ proptest! {
         let launches = run(&ops, &mut engine, &mut reference);
         for (child, launched) in launches.iter().enumerate() {
             for number in 0..WORDS {
-                for kind in [Kind::Load, Kind::Store] {
-                    let order = if weak { Order::Weak } else { Order::Relaxed(Scope::Gpu) };
+                for kind in [OpKind::Load, OpKind::Store] {
+                    let order = if weak { MemoryOrder::Weak } else { MemoryOrder::Relaxed(Scope::Gpu) };
                     let access = access(kind, order, 2000);
                     let mut expected: BTreeSet<(u32, u32, u32)> = BTreeSet::new();
                     let add = |all: &mut BTreeSet<(u32, u32, u32)>, race: Race| {
@@ -166,8 +166,8 @@ proptest! {
                         add(&mut expected, race);
                     });
                     let mut found = BTreeSet::new();
-                    let Place::Global(start) = word(number) else { unreachable!() };
-                    engine.beside(launched, start..start + 4, &access, |race| add(&mut found, race));
+                    let Location::Global(start) = word(number) else { unreachable!() };
+                    engine.concurrent(launched, start..start + 4, &access, |race| add(&mut found, race));
                     prop_assert_eq!(found, expected, "launch {} of {:?}", child, ops);
                 }
             }
@@ -178,12 +178,12 @@ proptest! {
 #[test]
 fn what_a_thread_reads_as_read_only_may_be_written_by_what_it_launches_then() {
     let mut engine = engine();
-    let load = access(Kind::Load, Order::ReadOnly, 1);
+    let load = access(OpKind::Load, MemoryOrder::ReadOnly, 1);
     let read = |engine: &mut Engine| engine.access(warp(0), 1, &load, |_| word(0), |_| ());
-    let store = access(Kind::Store, Order::Weak, 2);
+    let store = access(OpKind::Store, MemoryOrder::Weak, 2);
     let races = |engine: &Engine, launched: &Launched| {
         let mut count = 0;
-        engine.beside(launched, 4096..4100, &store, |_| count += 1);
+        engine.concurrent(launched, 4096..4100, &store, |_| count += 1);
         count
     };
     read(&mut engine);
@@ -199,14 +199,14 @@ fn bytes_beside_each_other_do_not_meet() {
     let launched = engine.launches(warp(0).lane(0));
     let byte = Access {
         bytes: 1,
-        ..access(Kind::Store, Order::Weak, 1)
+        ..access(OpKind::Store, MemoryOrder::Weak, 1)
     };
-    engine.access(warp(0), 1, &byte, |_| Place::Global(4097), |_| ());
-    let load = access(Kind::Load, Order::Weak, 2);
+    engine.access(warp(0), 1, &byte, |_| Location::Global(4097), |_| ());
+    let load = access(OpKind::Load, MemoryOrder::Weak, 2);
     let mut found = Vec::new();
     for (range, meets) in [(4000..4097, 0), (4098..9000, 0), (4000..9000, 1)] {
         let before = found.len();
-        engine.beside(&launched, range, &load, |race| found.push(race.bytes));
+        engine.concurrent(&launched, range, &load, |race| found.push(race.bytes));
         assert_eq!(found.len() - before, meets);
     }
     assert_eq!(found, [0b10]);

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use random::Random;
 use shadow::hb::{
-    Access, Active, Engine, Kind, LockOrder, Order, Place, Scope, Shape, Swap, Update, Warp,
+    Access, Active, Engine, Location, LockOrder, MemoryOrder, OpKind, Scope, Shape, Swap, Update,
+    Warp,
 };
 
-const RELEASE: Order = Order::Release(Scope::Gpu);
-const ACQUIRE: Order = Order::Acquire(Scope::Gpu);
-const RELAXED: Order = Order::Relaxed(Scope::Gpu);
+const RELEASE: MemoryOrder = MemoryOrder::Release(Scope::Gpu);
+const ACQUIRE: MemoryOrder = MemoryOrder::Acquire(Scope::Gpu);
+const RELAXED: MemoryOrder = MemoryOrder::Relaxed(Scope::Gpu);
 
 /// What a thread does next; locks and words are numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,17 +116,19 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
         let site = (me * 100 + next[me]) as u32;
         next[me] += 1;
         let (kind, order, at) = match op {
-            Op::Take(lock, true) => (Kind::Rmw, ACQUIRE, 0x1000 + 16 * lock),
-            Op::Take(lock, false) => (Kind::Rmw, RELAXED, 0x1000 + 16 * lock),
-            Op::Give(lock, true) => (Kind::Store, RELEASE, 0x1000 + 16 * lock),
-            Op::Give(lock, false) => (Kind::Store, RELAXED, 0x1000 + 16 * lock),
-            Op::Join(lock, true) => (Kind::Rmw, ACQUIRE, 0x1000 + 16 * lock),
-            Op::Join(lock, false) => (Kind::Rmw, RELAXED, 0x1000 + 16 * lock),
-            Op::Leave(lock, true) => (Kind::Reduction, RELEASE, 0x1000 + 16 * lock),
-            Op::Leave(lock, false) => (Kind::Reduction, RELAXED, 0x1000 + 16 * lock),
+            Op::Take(lock, true) => (OpKind::Rmw, ACQUIRE, 0x1000 + 16 * lock),
+            Op::Take(lock, false) => (OpKind::Rmw, RELAXED, 0x1000 + 16 * lock),
+            Op::Give(lock, true) => (OpKind::Store, RELEASE, 0x1000 + 16 * lock),
+            Op::Give(lock, false) => (OpKind::Store, RELAXED, 0x1000 + 16 * lock),
+            Op::Join(lock, true) => (OpKind::Rmw, ACQUIRE, 0x1000 + 16 * lock),
+            Op::Join(lock, false) => (OpKind::Rmw, RELAXED, 0x1000 + 16 * lock),
+            Op::Leave(lock, true) => (OpKind::Reduction, RELEASE, 0x1000 + 16 * lock),
+            Op::Leave(lock, false) => (OpKind::Reduction, RELAXED, 0x1000 + 16 * lock),
             Op::Read(_) | Op::Write(_) | Op::Guard(_) if stopped[me] => continue,
-            Op::Read(word) | Op::Guard(word) => (Kind::Load, Order::Weak, 0x2000 + 16 * word),
-            Op::Write(word) => (Kind::Store, Order::Weak, 0x2000 + 16 * word),
+            Op::Read(word) | Op::Guard(word) => {
+                (OpKind::Load, MemoryOrder::Weak, 0x2000 + 16 * word)
+            }
+            Op::Write(word) => (OpKind::Store, MemoryOrder::Weak, 0x2000 + 16 * word),
         };
         let access = Access {
             kind,
@@ -138,7 +141,7 @@ fn run(program: &Program, random: &mut Random) -> Outcome {
             cta: me as u64,
             warp: 0,
         };
-        let at = |_| Place::Global(at);
+        let at = |_| Location::Global(at);
         let (races, predicted) = (&mut out.races, &mut out.predicted);
         let pair = |race: &shadow::hb::Race| {
             let (a, b) = (race.earlier.site, race.later.site);

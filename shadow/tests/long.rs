@@ -2,21 +2,21 @@
 //! unbounded vector clocks. The enumeration is exhaustive, but too short for that.
 
 #[allow(dead_code, reason = "the enumeration also takes accesses back")]
-use crate::oracle::{Oracle, Place};
+use crate::oracle::{Oracle, ThreadId};
 use proptest::prelude::*;
 use shadow::plan::{Identity, Widths};
 use shadow::rule;
 
-const fn place(cta: u64, warp: u32, lane: u32) -> Place {
-    Place { cta, warp, lane }
+const fn thread_id(cta: u64, warp: u32, lane: u32) -> ThreadId {
+    ThreadId { cta, warp, lane }
 }
 
 /// Two lanes of a warp, another warp, another CTA.
-const PLACES: [Place; 4] = [
-    place(0, 0, 0),
-    place(0, 0, 1),
-    place(0, 1, 0),
-    place(1, 0, 0),
+const THREAD_IDS: [ThreadId; 4] = [
+    thread_id(0, 0, 0),
+    thread_id(0, 0, 1),
+    thread_id(0, 1, 0),
+    thread_id(1, 0, 0),
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +47,8 @@ proptest! {
     ) {
         let widths = Widths { grid: 0, tag: 0, cta: 1, barrier, warp };
         let shifts = widths.shifts();
-        let mut oracle = Oracle::new(&PLACES);
-        let mut me = PLACES.map(|p| {
+        let mut oracle = Oracle::new(&THREAD_IDS);
+        let mut me = THREAD_IDS.map(|p| {
             let id = Identity { generation: 1, cta: p.cta, warp: p.warp, lane: p.lane, ..Identity::default() };
             id.pack(&widths)
         });
@@ -66,13 +66,13 @@ proptest! {
                 }
                 Event::CtaBarriers(cta, times) => for _ in 0..times {
                     oracle.barrier(|p| p.cta == cta);
-                    for (me, _) in me.iter_mut().zip(PLACES).filter(|(_, p)| p.cta == cta) {
+                    for (me, _) in me.iter_mut().zip(THREAD_IDS).filter(|(_, p)| p.cta == cta) {
                         *me = rule::pass_barrier(*me, &shifts);
                     }
                 },
                 Event::WarpBarriers(cta, warp, times) => for _ in 0..times {
                     oracle.barrier(|p| (p.cta, p.warp) == (cta, warp));
-                    for (me, _) in me.iter_mut().zip(PLACES).filter(|(_, p)| (p.cta, p.warp) == (cta, warp)) {
+                    for (me, _) in me.iter_mut().zip(THREAD_IDS).filter(|(_, p)| (p.cta, p.warp) == (cta, warp)) {
                         *me = rule::pass_warp_barrier(*me, &shifts);
                     }
                 },

@@ -12,7 +12,8 @@
 use std::collections::HashSet;
 
 use shadow::hb::{
-    Access, Engine, Generations, Kind, Operation, Order, Place, Scope, Shape, Thread, Warp,
+    Access, Engine, Generations, Location, MemoryOrder, OpKind, Operation, Scope, Shape, Thread,
+    Warp,
 };
 
 /// Most commands of a program.
@@ -201,7 +202,7 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
     };
     let mut engine = Engine::new(shape).following_phases();
     let mut generations = Generations::default();
-    let place = |barrier: usize| Place::Shared {
+    let location = |barrier: usize| Location::Shared {
         cta: 0,
         offset: 8 * barrier as u32,
     };
@@ -210,8 +211,8 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
         warp: thread as u32,
     };
     for barrier in 0..counts.len() {
-        engine.mbarrier_init(warp(0).lane(0), place(barrier), 0, false, |_| ());
-        generations.mbarrier_init(place(barrier));
+        engine.mbarrier_init(warp(0).lane(0), location(barrier), 0, false, |_| ());
+        generations.mbarrier_init(location(barrier));
     }
     let mut state = State::default();
     let (mut races, mut unphased) = (false, false);
@@ -228,10 +229,10 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
             Write | Read => {
                 let access = Access {
                     kind: match command {
-                        Write => Kind::Store,
-                        _ => Kind::Load,
+                        Write => OpKind::Store,
+                        _ => OpKind::Load,
                     },
-                    order: Order::Weak,
+                    order: MemoryOrder::Weak,
                     bytes: 4,
                     elements: 1,
                     site: 0,
@@ -240,21 +241,21 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
                     warp(thread),
                     1,
                     &access,
-                    |_| Place::Global(64),
+                    |_| Location::Global(64),
                     |_| races = true,
                 );
             }
             Arrive(barrier) => {
-                let at = place(barrier);
+                let at = location(barrier);
                 let wrong = generations.mbarrier_operate(&mut engine, me, 0, at, Operation::Arrive);
                 unphased |= wrong.is_some();
-                engine.mbarrier_arrive(me, at, Order::Release(Scope::Cta), ends);
+                engine.mbarrier_arrive(me, at, MemoryOrder::Release(Scope::Cta), ends);
                 if ends {
                     unphased |= generations.mbarrier_complete(at).count() > 0;
                 }
             }
             CopyArrive(barrier) => {
-                let at = place(barrier);
+                let at = location(barrier);
                 let ends = state.copies_arrive(counts, thread, 0);
                 let wrong = generations.mbarrier_operate(&mut engine, me, 0, at, Operation::Arrive);
                 unphased |= wrong.is_some();
@@ -264,9 +265,9 @@ fn judge(program: &Program, counts: &[usize], first: usize) -> Judged {
                 }
             }
             Wait(barrier, _) => {
-                let at = place(barrier);
+                let at = location(barrier);
                 unphased |= generations.mbarrier_wait(&mut engine, me, 0, at).is_some();
-                engine.mbarrier_wait(me, at, Order::Acquire(Scope::Cta));
+                engine.mbarrier_wait(me, at, MemoryOrder::Acquire(Scope::Cta));
             }
         }
     }

@@ -4,17 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use shadow::streams::{Footprint, Kind, Order, Stream, Touch, Turn};
+use shadow::streams::{Footprint, Stream, StreamKind, StreamOrder, Touch, Turn};
 
 const EVENTS: u64 = 2;
 const STREAMS: [Stream; 4] = [
-    stream(0, Kind::Legacy),
-    stream(1, Kind::Blocking),
-    stream(2, Kind::Blocking),
-    stream(3, Kind::NonBlocking),
+    stream(0, StreamKind::Legacy),
+    stream(1, StreamKind::Blocking),
+    stream(2, StreamKind::Blocking),
+    stream(3, StreamKind::NonBlocking),
 ];
 
-const fn stream(id: u64, kind: Kind) -> Stream {
+const fn stream(id: u64, kind: StreamKind) -> Stream {
     Stream {
         id,
         context: 0,
@@ -123,7 +123,8 @@ impl Asked {
         let host = host.filter(|n| seen.is_none_or(|seen| seen.contains(n)));
         let kind = STREAMS[of].kind;
         let goes = |other: usize| match (kind, STREAMS[other].kind) {
-            (Kind::Legacy, Kind::Blocking) | (Kind::Blocking, Kind::Legacy) => true,
+            (StreamKind::Legacy, StreamKind::Blocking)
+            | (StreamKind::Blocking, StreamKind::Legacy) => true,
             _ => other == of,
         };
         self.of(goes).into_iter().chain(host).collect()
@@ -132,7 +133,7 @@ impl Asked {
     /// What a stream has been given.
     fn given(&self, of: usize) -> BTreeSet<usize> {
         match STREAMS[of].kind {
-            Kind::Legacy => self.before(of),
+            StreamKind::Legacy => self.before(of),
             _ => self.of(|other| other == of),
         }
     }
@@ -167,7 +168,7 @@ impl Asked {
 type Follows = fn(&Turn, &Turn) -> bool;
 
 fn ask(
-    order: &mut Order,
+    order: &mut StreamOrder,
     asked: &mut Asked,
     work: &mut Vec<(usize, Turn)>,
     call: Call,
@@ -279,7 +280,7 @@ proptest! {
 
     #[test]
     fn work_is_ordered_as_the_calls_say(calls in prop::collection::vec(call(), 1..24)) {
-        let (mut order, mut asked, mut work) = (Order::default(), Asked::default(), Vec::new());
+        let (mut order, mut asked, mut work) = (StreamOrder::default(), Asked::default(), Vec::new());
         STREAMS.into_iter().for_each(|stream| order.created(stream));
         for &call in &calls {
             ask(&mut order, &mut asked, &mut work, call, Turn::follows);
@@ -308,7 +309,7 @@ proptest! {
     fn what_threads_of_the_host_have_to_tell_each_other_is_known(
         calls in prop::collection::vec((0u64..3, prop::option::weighted(0.9, call())), 1..24),
     ) {
-        let (mut order, mut asked, mut work) = (Order::default(), Asked::default(), Vec::new());
+        let (mut order, mut asked, mut work) = (StreamOrder::default(), Asked::default(), Vec::new());
         for thread in 0..3 {
             order.by(thread);
             asked.by(thread);
@@ -341,13 +342,13 @@ proptest! {
     /// Also if the other stream is made when the work has been given already.
     #[test]
     fn work_that_runs_beside_other_was_expected_to(of in prop::collection::vec(0..STREAMS.len(), 1..12)) {
-        let (mut order, mut work) = (Order::default(), Vec::<(usize, bool, Turn)>::new());
+        let (mut order, mut work) = (StreamOrder::default(), Vec::<(usize, bool, Turn)>::new());
         for stream in of {
             let expected = order.may_overlap(&STREAMS[stream]);
             let turn = order.enter(&STREAMS[stream]);
             for (earlier, before, other) in work.iter().filter(|(_, _, other)| !turn.follows(other)) {
                 prop_assert!(expected, "{stream} beside {earlier}: {other:?}");
-                let legacy = STREAMS[*earlier].kind == Kind::Legacy;
+                let legacy = STREAMS[*earlier].kind == StreamKind::Legacy;
                 prop_assert!(*before || legacy, "{earlier} beside {stream}: {turn:?}");
             }
             work.push((stream, expected, turn));
@@ -363,10 +364,10 @@ proptest! {
         let mut prints = [Footprint::default(), Footprint::default()];
         let mut lists: [Vec<(Touch, u64, u64)>; 2] = Default::default();
         let add = |to: usize, prints: &mut [Footprint; 2], lists: &mut [Vec<(Touch, u64, u64)>; 2], of: &(bool, Touch, u64, u64, u64)| {
-            let (_, touch, start, bytes, who) = *of;
-            prints[to].touch(touch, who, start, bytes);
+            let (_, touch, start, bytes, thread) = *of;
+            prints[to].touch(touch, thread, start, bytes);
             for at in start..start + bytes {
-                lists[to].push((touch, at, who + (at - start) / u64::from(touch.bytes)));
+                lists[to].push((touch, at, thread + (at - start) / u64::from(touch.bytes)));
             }
         };
         for of in all.iter().filter(|of| of.0) {
@@ -395,7 +396,7 @@ proptest! {
                 let Some(meeting) = meeting else { continue };
                 expected += 1;
                 prop_assert_eq!(Some(&meeting.address), both.first());
-                let by = |of: usize, touch, who| lists[of].contains(&(touch, meeting.address, who));
+                let by = |of: usize, touch, thread| lists[of].contains(&(touch, meeting.address, thread));
                 prop_assert!(by(0, one, meeting.by_one), "{:?}", meeting);
                 prop_assert!(by(1, other, meeting.by_other), "{:?}", meeting);
             }
@@ -505,7 +506,7 @@ fn lanes_in_a_row_are_one_run() {
 
 #[test]
 fn a_loop_that_gives_work_until_the_stream_has_none_ends() {
-    let mut order = Order::default();
+    let mut order = StreamOrder::default();
     let mut give = || {
         let turn = order.enter(&STREAMS[1]);
         (order.is_done(&STREAMS[1]), order.host_knows(&turn))

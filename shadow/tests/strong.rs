@@ -1,13 +1,13 @@
 //! Unordered strong conflicts do not depend on who came first.
 
 use shadow::hb::{
-    Access, Active, Engine, FenceKind, Kind, LockOrder, Look, Order, Place, Scope, Shape, Strong,
-    Swap, SwapValue, Use, Warp,
+    Access, Active, Engine, FenceKind, Location, LockOrder, Look, MemoryOrder, OpKind, Scope,
+    Shape, Strong, Swap, SwapValue, Use, Warp,
 };
 
-const LOCK: Place = Place::Global(64);
-const DATA: Place = Place::Global(128);
-const FLAG: Place = Place::Global(192);
+const LOCK: Location = Location::Global(64);
+const DATA: Location = Location::Global(128);
+const FLAG: Location = Location::Global(192);
 
 struct Run {
     engine: Engine,
@@ -26,7 +26,7 @@ impl Run {
     }
 
     /// A volatile access of the only thread of a CTA; its site is its CTA's number.
-    fn access(&mut self, cta: u64, kind: Kind, place: Place, waits: bool) {
+    fn access(&mut self, cta: u64, kind: OpKind, location: Location, waits: bool) {
         let warp = Warp { cta, warp: 0 };
         let access = access(cta, kind);
         let of = Use {
@@ -41,18 +41,23 @@ impl Run {
             Active { warp, lanes: 1 },
             &access,
             of,
-            |_| place,
+            |_| location,
         );
-        self.engine.access(warp, 1, &access, |_| place, |_| ());
+        self.engine.access(warp, 1, &access, |_| location, |_| ());
         let main = &mut self.engine;
-        self.lock_order
-            .access(main, Active { warp, lanes: 1 }, &access, |_| place, |_| ());
+        self.lock_order.access(
+            main,
+            Active { warp, lanes: 1 },
+            &access,
+            |_| location,
+            |_| (),
+        );
     }
 
     /// A strong access to the data by the only thread of a CTA.
-    fn relaxed(&mut self, cta: u64, kind: Kind, site: u32, scope: Scope) {
+    fn relaxed(&mut self, cta: u64, kind: OpKind, site: u32, scope: Scope) {
         let access = Access {
-            order: Order::Relaxed(scope),
+            order: MemoryOrder::Relaxed(scope),
             site,
             ..access(cta, kind)
         };
@@ -79,7 +84,7 @@ impl Run {
     /// Takes the lock or gives it back.
     fn swap(&mut self, cta: u64, new: u64) {
         let warp = Warp { cta, warp: 0 };
-        let access = access(cta, Kind::Rmw);
+        let access = access(cta, OpKind::Rmw);
         let (main, lock_order) = (&self.engine, &self.lock_order);
         let of = Use {
             look: Look {
@@ -125,7 +130,7 @@ impl Run {
         if enter {
             self.fence(cta, Scope::Gpu);
         }
-        self.access(cta, Kind::Store, DATA, false);
+        self.access(cta, OpKind::Store, DATA, false);
         if leave {
             self.fence(cta, Scope::Gpu);
         }
@@ -137,10 +142,10 @@ impl Run {
     }
 }
 
-fn access(cta: u64, kind: Kind) -> Access {
+fn access(cta: u64, kind: OpKind) -> Access {
     Access {
         kind,
-        order: Order::Relaxed(Scope::Sys),
+        order: MemoryOrder::Relaxed(Scope::Sys),
         bytes: 4,
         elements: 1,
         site: u32::try_from(cta).unwrap(),
@@ -150,13 +155,13 @@ fn access(cta: u64, kind: Kind) -> Access {
 #[test]
 fn a_narrow_write_does_not_stand_for_a_wide_one_before_it() {
     let mut run = Run::new();
-    run.relaxed(0, Kind::Store, 0, Scope::Sys);
+    run.relaxed(0, OpKind::Store, 0, Scope::Sys);
     // Enough accesses that the engine drops some that are ordered before a write.
     for site in 1..=100 {
-        run.relaxed(1, Kind::Load, site, Scope::Sys);
+        run.relaxed(1, OpKind::Load, site, Scope::Sys);
     }
-    run.relaxed(0, Kind::Store, 101, Scope::Cta);
-    run.relaxed(2, Kind::Store, 102, Scope::Sys);
+    run.relaxed(0, OpKind::Store, 101, Scope::Cta);
+    run.relaxed(2, OpKind::Store, 102, Scope::Sys);
     let (found, _) = run.strong.finish(&run.lock_order);
     let pairs = found.iter().map(|of| of.predicted.race);
     let pairs: Vec<_> = pairs
@@ -185,16 +190,16 @@ fn a_missing_fence_of_a_lock_shows_whoever_comes_first() {
 /// CTA 0 writes the data and sets the flag, CTA 1 waits for it and reads.
 fn hand_over(release: Option<Scope>, acquire: Option<Scope>, waits: bool) -> usize {
     let mut run = Run::new();
-    run.access(0, Kind::Store, DATA, false);
+    run.access(0, OpKind::Store, DATA, false);
     if let Some(scope) = release {
         run.fence(0, scope);
     }
-    run.access(0, Kind::Store, FLAG, false);
-    run.access(1, Kind::Load, FLAG, waits);
+    run.access(0, OpKind::Store, FLAG, false);
+    run.access(1, OpKind::Load, FLAG, waits);
     if let Some(scope) = acquire {
         run.fence(1, scope);
     }
-    run.access(1, Kind::Load, DATA, false);
+    run.access(1, OpKind::Load, DATA, false);
     run.found()
 }
 
@@ -217,24 +222,24 @@ fn a_flag_that_nobody_waits_for_is_data() {
 fn the_last_to_count_resets_the_counter() {
     let mut run = Run::new();
     for cta in 0..3 {
-        run.access(cta, Kind::Rmw, DATA, false);
+        run.access(cta, OpKind::Rmw, DATA, false);
     }
-    run.access(2, Kind::Store, DATA, false);
+    run.access(2, OpKind::Store, DATA, false);
     assert_eq!(run.found(), 0);
     // Who has counted before others may not.
     let mut run = Run::new();
-    run.access(0, Kind::Rmw, DATA, false);
-    run.access(1, Kind::Rmw, DATA, false);
-    run.access(0, Kind::Store, DATA, false);
+    run.access(0, OpKind::Rmw, DATA, false);
+    run.access(1, OpKind::Rmw, DATA, false);
+    run.access(0, OpKind::Store, DATA, false);
     assert_eq!(run.found(), 1);
 }
 
 #[test]
 fn the_order_of_sequentially_consistent_fences_is_none() {
     let mut run = Run::new();
-    run.access(0, Kind::Store, DATA, false);
+    run.access(0, OpKind::Store, DATA, false);
     run.fence(0, Scope::Gpu);
     run.fence(1, Scope::Gpu);
-    run.access(1, Kind::Store, DATA, false);
+    run.access(1, OpKind::Store, DATA, false);
     assert_eq!(run.found(), 1);
 }

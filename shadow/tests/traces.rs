@@ -6,7 +6,7 @@
 //! of their own.
 
 #[allow(dead_code, reason = "the enumeration also takes accesses back")]
-use crate::oracle::{Oracle, Place};
+use crate::oracle::{Oracle, ThreadId};
 use shadow::layout::{GENERATION_MASK, MAX_GENERATION};
 use shadow::plan::{Identity, Shape, Widths, widths};
 use shadow::rule::{self, *};
@@ -156,12 +156,12 @@ fn any_number_of_barriers_orders_and_never_alarms_or_hides() {
 
 /// Every pair of kinds, and whether the clocks see a race.
 fn races_after(before: u64, between: u64) -> Vec<(u32, u32, bool)> {
-    let places = [0, 1].map(|warp| Place {
+    let thread_ids = [0, 1].map(|warp| ThreadId {
         cta: 0,
         warp,
         lane: 0,
     });
-    let mut early = Oracle::new(&places);
+    let mut early = Oracle::new(&thread_ids);
     (0..before).for_each(|_| early.barrier(|_| true));
     let mut pairs = Vec::new();
     for first in 0..KINDS {

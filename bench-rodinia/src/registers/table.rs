@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn means_refusals_and_targets_that_do_not_fit_are_told() {
+    fn means_refusals_and_targets_that_do_not_fit_are_reported() {
         let refused = Err("line 3: no\nmore".to_owned());
         let target = Target {
             name: "sm_75".to_owned(),

@@ -1,10 +1,10 @@
 //! Asynchronous copies and mbarriers in the journal.
 //!
-//! A copy is told before it is issued. From then on its granules are everybody's, so that whatever is
-//! accessed while it is under way is told. So are those of an mbarrier from its first operation on: what
+//! A copy is recorded before it is issued. From then on its granules are everybody's, so that whatever is
+//! accessed while it is under way is recorded. So are those of an mbarrier from its first operation on: what
 //! one thread alone does there like data may race with any of them.
 
-use crate::journal::{Access, Subject, TURN, append, tell_as, told, touch};
+use crate::journal::{Access, Subject, TURN, append, record_as, recorded, touch};
 use crate::layout::*;
 use crate::memory::*;
 use crate::turns::lock;
@@ -29,14 +29,14 @@ pub unsafe extern "C" fn __cudarun_journal_copy(
         if kind != ENTRY_COPY_BARRIER {
             touch(launch, state, &access);
         }
-        tell_as(launch, state, &access, kind);
+        record_as(launch, state, &access, kind);
     }
 }
 
-/// Before an operation on an mbarrier: 1, and told, when it is this thread's turn there. `count` is what
+/// Before an operation on an mbarrier: 1, and recorded, when it is this thread's turn there. `count` is what
 /// the operation counts, `word` has the bytes of an mbarrier.
 ///
-/// Told before it is made, so that nobody has waited for it before.
+/// Recorded before it is made, so that nobody has waited for it before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_barrier(
     launch: *const LaunchBlock,
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn __cudarun_journal_barrier(
         }
         touch(launch, state, &access);
         let number = append(launch, state, ENTRY_MBARRIER, own_lane(), Subject { address, what, more: count });
-        told(state, number);
+        recorded(state, number);
         1
     }
 }

@@ -1,12 +1,12 @@
 //! The journal: what the host needs in order to decide by happens-before.
 //!
-//! Everything that orders threads is told, in an order that agrees with that of each thread and of
-//! each location. Of the other accesses only those are told whose granule a second thread has
-//! accessed; the first thread's last accesses are told with its first.
+//! Everything that orders threads is recorded, in an order that agrees with that of each thread and of
+//! each location. Of the other accesses only those are recorded whose granule a second thread has
+//! accessed; the first thread's last accesses are recorded with its first.
 //!
 //! What a strong access observes depends on the order of the writes, so strong accesses are made and
-//! told in turns. So are weak stores to granules that have strong accesses: a cell says so from before
-//! the first one is made. A weak store that was under way just then is told as overtaken.
+//! recorded in turns. So are weak stores to granules that have strong accesses: a cell says so from before
+//! the first one is made. A weak store that was under way just then is recorded as overtaken.
 //!
 //! A thread's state lies in its local memory: its identity, whose barrier epoch counts its entries;
 //! the number of its last entry; and what it polls, if it does ([`crate::looks`]).
@@ -46,8 +46,8 @@ pub const LOCK: u64 = 88;
 /// What it has looked at ([`crate::looks`]).
 pub const PLACES: u64 = 96;
 
-/// What [`touch`] finds: the access has to be told.
-pub const TELL: u32 = 1;
+/// What [`touch`] finds: the access has to be recorded.
+pub const RECORD: u32 = 1;
 /// The granule has strong accesses.
 pub const STRONG: u32 = 2;
 
@@ -60,7 +60,7 @@ pub struct Access {
     pub what: u32,
     /// The access word: flags, granule and bytes.
     pub word: u32,
-    /// It is under way for longer, so that all later accesses have to be told.
+    /// It is under way for longer, so that all later accesses have to be recorded.
     pub copies: bool,
 }
 
@@ -111,8 +111,8 @@ pub unsafe extern "C" fn __cudarun_journal_access(
     let access = Access { address, what, word, copies: false };
     // SAFETY: *block*, *state* and *access* are this function's; there is a journal.
     unsafe {
-        if (*launch).journal != 0 && touch(launch, state, &access) & TELL != 0 {
-            tell_access(launch, state, &access);
+        if (*launch).journal != 0 && touch(launch, state, &access) & RECORD != 0 {
+            record_access(launch, state, &access);
         }
     }
 }
@@ -145,7 +145,7 @@ pub struct Subject {
     pub more: u32,
 }
 
-/// Something that orders threads, by those lanes: told by the first one.
+/// Something that orders threads, by those lanes: recorded by the first one.
 pub unsafe fn event(launch: *const LaunchBlock, state: u64, lanes: u32, kind: u32, about: Subject) {
     // SAFETY: *block* and *state* are this function's. One lane appends for all, which are here together.
     unsafe {
@@ -154,7 +154,7 @@ pub unsafe fn event(launch: *const LaunchBlock, state: u64, lanes: u32, kind: u3
             number = append(launch, state, kind, lanes, about);
         }
         // Nobody goes on before the entry has its number.
-        told(state, of_lane(lanes, first(lanes), number));
+        recorded(state, of_lane(lanes, first(lanes), number));
     }
 }
 
@@ -167,14 +167,14 @@ pub fn is_shared(word: u32) -> bool {
     word & ACCESS_SHARED != 0
 }
 
-/// Tells an access by one thread that publishes nothing.
-pub unsafe fn tell_access(launch: *const LaunchBlock, state: u64, access: &Access) {
+/// Records an access by one thread that publishes nothing.
+pub unsafe fn record_access(launch: *const LaunchBlock, state: u64, access: &Access) {
     // SAFETY: *block*, *state* and *access* are this function's.
-    unsafe { tell_look(launch, state, access, ENTRY_ACCESS) }
+    unsafe { record_look(launch, state, access, ENTRY_ACCESS) }
 }
 
 /// The same, in an entry of some kind.
-pub unsafe fn tell_look(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
+pub unsafe fn record_look(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
     // SAFETY: *block*, *state* and *access* are this function's.
     unsafe {
         let number = append_access(launch, state, access, kind);
@@ -182,18 +182,18 @@ pub unsafe fn tell_look(launch: *const LaunchBlock, state: u64, access: &Access,
     }
 }
 
-/// Tells an access by one thread.
-pub unsafe fn tell(launch: *const LaunchBlock, state: u64, access: &Access) {
+/// Records an access by one thread.
+pub unsafe fn record(launch: *const LaunchBlock, state: u64, access: &Access) {
     // SAFETY: *block*, *state* and *access* are this function's.
-    unsafe { tell_as(launch, state, access, ENTRY_ACCESS) }
+    unsafe { record_as(launch, state, access, ENTRY_ACCESS) }
 }
 
-/// Tells of an access by one thread in an entry of some kind.
-pub unsafe fn tell_as(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
+/// Records an access by one thread in an entry of some kind.
+pub unsafe fn record_as(launch: *const LaunchBlock, state: u64, access: &Access, kind: u32) {
     // SAFETY: *block*, *state* and *access* are this function's.
     unsafe {
         let number = append_access(launch, state, access, kind);
-        told(state, number);
+        recorded(state, number);
     }
 }
 
@@ -210,7 +210,7 @@ pub fn of_space(kind: u32, word: u32) -> u32 {
 }
 
 /// The thread goes on to its next place in the journal, and may have published something.
-pub fn told(state: u64, number: u32) {
+pub fn recorded(state: u64, number: u32) {
     store_local::<{ ORDERED }>(state, load_local::<{ ORDERED }>(state) + 1);
     goes_on(state, number)
 }
@@ -295,7 +295,7 @@ unsafe fn write(
     }
 }
 
-/// Enters an access in the cells of its granules: [`TELL`], [`STRONG`], both or nothing.
+/// Enters an access in the cells of its granules: [`RECORD`], [`STRONG`], both or nothing.
 pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> u32 {
     // SAFETY: *block*, *state* and *access* are this function's; the granule is inside the checked memory.
     unsafe {
@@ -305,7 +305,7 @@ pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> 
         }
         let mut found = enter(launch, state, access, access.address, offset >> access.granule_log2());
         if access.is(JOURNAL_FORCED) | access.copies {
-            found = found | TELL;
+            found = found | RECORD;
         }
         // Most accesses are to one granule, and need no loop.
         let next = access.address + (1u64 << access.granule_log2());
@@ -321,7 +321,7 @@ pub unsafe fn touch(launch: *const LaunchBlock, state: u64, access: &Access) -> 
 /// does the barrier of the grid.
 unsafe fn outside(launch: *const LaunchBlock, access: &Access) -> u32 {
     if access.is(JOURNAL_FORCED) | access.copies {
-        return TELL;
+        return RECORD;
     }
     // SAFETY: the *block* is this function's; counters are *shared words*.
     count(unsafe { &raw mut (*((*launch).counters as *mut Counters)).outside }, 1);
@@ -348,7 +348,7 @@ pub unsafe extern "C" fn __cudarun_journal_touch(
         while at < end {
             let offset = crate::offset(launch, at);
             if offset == OUTSIDE {
-                return if found & TELL == 0 { found | outside(launch, &access) } else { found };
+                return if found & RECORD == 0 { found | outside(launch, &access) } else { found };
             }
             found = found | enter(launch, state, &access, at, offset >> access.granule_log2());
             at = at + (1u64 << access.granule_log2());
@@ -376,7 +376,7 @@ pub unsafe fn has_strong(launch: *const LaunchBlock, state: u64, access: &Access
             let others = cell ^ (me | place.tag);
             let apart = shr(others, (*launch).tag_shift) != 0;
             let stale = others & GENERATION_MASK != 0;
-            if cell & JOURNAL_TOLD != 0 && cell & JOURNAL_STRONG != 0 && !(stale | apart) {
+            if cell & JOURNAL_RECORDED != 0 && cell & JOURNAL_STRONG != 0 && !(stale | apart) {
                 return true;
             }
             at = at + (1u64 << granule_log2);
@@ -439,16 +439,16 @@ unsafe fn enter(
             }
             let apart = shr(cell ^ me, shifts.tag) != 0;
             let empty = old | apart;
-            if !empty && cell & JOURNAL_TOLD != 0 {
+            if !empty && cell & JOURNAL_RECORDED != 0 {
                 if cell & JOURNAL_STRONG != 0 {
-                    return TELL | STRONG;
+                    return RECORD | STRONG;
                 }
                 if !access.is(JOURNAL_FORCED) {
-                    return TELL;
+                    return RECORD;
                 }
                 let seen = compare_and_swap(cell_at, cell, cell | JOURNAL_STRONG);
                 if seen == cell {
-                    return TELL | STRONG;
+                    return RECORD | STRONG;
                 }
                 cell = seen;
                 continue;
@@ -509,17 +509,17 @@ unsafe fn enter(
                 earlier(launch, by, owner, access, address, loaded);
             }
             let (found, strong) = if access.is(JOURNAL_FORCED) {
-                (TELL | STRONG, JOURNAL_STRONG)
+                (RECORD | STRONG, JOURNAL_STRONG)
             } else {
-                (TELL, 0)
+                (RECORD, 0)
             };
-            publish_cell(cell_at, me & !(LANE_MASK | WARP_MASK) | JOURNAL_TOLD | strong);
+            publish_cell(cell_at, me & !(LANE_MASK | WARP_MASK) | JOURNAL_RECORDED | strong);
             return found;
         }
     }
 }
 
-/// Tells what the owner of a granule has done there, if it has.
+/// Records what the owner of a granule has done there, if it has.
 unsafe fn earlier(
     launch: *const LaunchBlock,
     by: u64,

@@ -202,7 +202,7 @@ unsafe fn counts(launch: *const LaunchBlock, cta: u64) -> u64 {
     unsafe { (*launch).orders + cta * order::COUNTS_BYTES }
 }
 
-/// Says in which register a value of pasted code is: what stands behind reads `%crc_` and the name.
+/// Says in which register a value of inlined code is: what stands behind reads `%crc_` and the name.
 macro_rules! name {
     ($name:literal, $value:expr) => {
         asm!(concat!("//= ", $name, " {0}"), in(reg64) $value)
@@ -210,7 +210,7 @@ macro_rules! name {
 }
 
 /// 1 when the access leaves the cell as it is and there is nothing to report. Straight-line, so
-/// that it can be pasted in front of the access.
+/// that it can be inlined in front of the access.
 ///
 /// `spread` is 3 minus log2 of the granule's bytes. `fresh`, `others` and what the cell is compared with
 /// are `classes`, `!own`, `shared` and so on, of the access's kind.

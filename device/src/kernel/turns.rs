@@ -1,4 +1,4 @@
-//! Turns: strong accesses to a location, and `fence.sc`s, are made and told one after the other.
+//! Turns: strong accesses to a location, and `fence.sc`s, are made and recorded one after the other.
 //!
 //! Accesses that change nothing need less ([`crate::looks`]). A thread that looks and finds nothing new
 //! sleeps, the longer the more often it has done so.
@@ -53,8 +53,8 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
         if turn == 0 && !access.is(JOURNAL_FORCED) {
             let found = touch(launch, state, &access);
             if found & STRONG == 0 || access.bytes() > 1 << piece_log2(&access) {
-                if found & TELL != 0 {
-                    tell_access(launch, state, &access);
+                if found & RECORD != 0 {
+                    record_access(launch, state, &access);
                 }
                 return 1;
             }
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn __cudarun_journal_lock(
     }
 }
 
-/// After a strong access or a weak store has been made: tells it and gives the lock back. 1 when it has
+/// After a strong access or a weak store has been made: records it and gives the lock back. 1 when it has
 /// to be made again, because the thread went ahead and cannot know what it has seen.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_made(
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         if turn == 0 && !access.is(JOURNAL_FORCED) {
             if has_strong(launch, state, &access) {
                 count(&raw mut (*((*launch).counters as *mut Counters)).undecided, 1);
-                tell_as(launch, state, &access, ENTRY_OVERTAKEN);
+                record_as(launch, state, &access, ENTRY_OVERTAKEN);
             }
             return 0;
         }
@@ -128,9 +128,9 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         if !looks {
             add(counts_at as u64, if access.is(JOURNAL_UPDATES) { ATOMIC } else { STORE });
             if access.is(JOURNAL_FORCED) {
-                tell(launch, state, &access);
+                record(launch, state, &access);
             } else {
-                tell_access(launch, state, &access);
+                record_access(launch, state, &access);
             }
             give_back(state, lock, turn);
             return 0;
@@ -145,15 +145,15 @@ pub unsafe extern "C" fn __cudarun_journal_made(
         let lanes = lanes_of_turn(state);
         let publishing = ballot(lanes, publishes);
         let before = publishing & lanes_below();
-        let tells = publishes | (before != 0) | !look.is_known(counts);
-        let telling = ballot(lanes, tells);
+        let records = publishes | (before != 0) | !look.is_known(counts);
+        let recording = ballot(lanes, records);
         let mut number = 0;
-        if (lanes & lanes_below() == 0) & (telling != 0) {
+        if (lanes & lanes_below() == 0) & (recording != 0) {
             add(counts_at as u64, ATOMIC * ones(publishing) as u64);
-            number = reserve_all(launch, ones(telling));
+            number = reserve_all(launch, ones(recording));
         }
-        let number = number_of_lane(lanes, number) + ones(telling & lanes_below()) as u64;
-        if !tells {
+        let number = number_of_lane(lanes, number) + ones(recording & lanes_below()) as u64;
+        if !records {
             give_back(state, lock, turn);
             store_local::<{ TRIES }>(state, 0);
             rest(state);
@@ -298,7 +298,7 @@ pub unsafe extern "C" fn __cudarun_journal_fence(launch: *const LaunchBlock, sta
     }
 }
 
-/// After `fence.sc`: tells it once all of those lanes have executed it, and lets the next ones have
+/// After `fence.sc`: records it once all of those lanes have executed it, and lets the next ones have
 /// their turn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_fenced(

@@ -420,8 +420,8 @@ impl Device for Gpu {
             }
             host.cast::<u8>().write_bytes(0, size);
         }
-        let place = (host.expose_provenance(), bytes);
-        self.visible.insert(address, place);
+        let visible = (host.expose_provenance(), bytes);
+        self.visible.insert(address, visible);
         Ok(address)
     }
 

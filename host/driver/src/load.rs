@@ -305,7 +305,7 @@ fn from_fatbin(bytes: &[u8], sm: u32) -> Result<Source, Refusal> {
         let cubins = fatbin
             .entries
             .iter()
-            .filter(|entry| entry.kind == fatbin::Kind::Elf);
+            .filter(|entry| entry.kind == fatbin::EntryKind::Elf);
         for entry in fatbin.best_elf(sm).into_iter().chain(cubins) {
             let found = entry
                 .bytes()
@@ -339,10 +339,10 @@ fn from_fatbin(bytes: &[u8], sm: u32) -> Result<Source, Refusal> {
 fn no_ptx(fatbin: &Fatbin<'_>, sm: u32) -> Refusal {
     let mut entries = fatbin.entries.iter();
     let code = fatbin.best_elf(sm);
-    let code = code.or_else(|| entries.find(|entry| entry.kind == fatbin::Kind::Elf));
+    let code = code.or_else(|| entries.find(|entry| entry.kind == fatbin::EntryKind::Elf));
     let kernels = code.and_then(|entry| elf::kernels(&entry.bytes().ok()?).ok());
     let found = fatbin.entries.iter().map(|entry| match entry.kind {
-        fatbin::Kind::Ptx => format!("compute_{}", entry.sm),
+        fatbin::EntryKind::Ptx => format!("compute_{}", entry.sm),
         _ => format!("sm_{}", entry.sm),
     });
     let found = found.collect::<Vec<_>>().join(", ");

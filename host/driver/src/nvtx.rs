@@ -24,7 +24,7 @@ pub struct Range {
     pub name: String,
 }
 
-/// What a program has told.
+/// What a program has reported.
 #[derive(Debug, Default)]
 struct Ranges {
     /// Domains; the handle of the first is 1.

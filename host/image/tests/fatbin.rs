@@ -1,6 +1,6 @@
 //! The fat binary reader on bytes made here: every packing, and garbage.
 
-use image::fatbin::{Fatbin, FatbinError, Kind, MAGIC, Packing, Wrapper, flag, header, scan};
+use image::fatbin::{EntryKind, Fatbin, FatbinError, MAGIC, Packing, Wrapper, flag, header, scan};
 use proptest::prelude::*;
 
 /// An image as a test describes it.
@@ -95,7 +95,7 @@ fn every_packing_gives_the_same_text() {
         };
         assert_eq!(
             (entry.kind, entry.sm, entry.packing),
-            (Kind::Ptx, 90, packing)
+            (EntryKind::Ptx, 90, packing)
         );
         assert_eq!(entry.version, (8, 2));
         assert_eq!(entry.identifier.as_deref(), Some("a.cu"));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use image::elf::{self, ElfError, Runtime};
-use image::fatbin::{Kind, Packing};
+use image::fatbin::{EntryKind, Packing};
 
 const PROGRAM: &str = r#"
 __device__ int counter = 3;
@@ -86,7 +86,7 @@ fn what_nvcc_embeds_is_found() {
             .collect();
         let ptx = entries
             .iter()
-            .filter(|entry| entry.kind == Kind::Ptx)
+            .filter(|entry| entry.kind == EntryKind::Ptx)
             .find(|entry| {
                 entry
                     .text()
@@ -96,7 +96,7 @@ fn what_nvcc_embeds_is_found() {
         assert_eq!((ptx.sm, ptx.packing), (90, packing), "{name}");
         let cubins: Vec<String> = entries
             .iter()
-            .filter(|entry| entry.kind == Kind::Elf)
+            .filter(|entry| entry.kind == EntryKind::Elf)
             .flat_map(|entry| elf::kernels(&entry.bytes().expect(name)).expect("a cubin"))
             .collect();
         assert_eq!(cubins, ["_Z5firstPi", "_Z6secondPff"], "{name}");

@@ -23,8 +23,8 @@ pub fn columns() -> usize {
         ws_ypixel: 0,
     };
     // SAFETY: there is room for the result.
-    let told = unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) };
-    match (told, size.ws_col) {
+    let answered = unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    match (answered, size.ws_col) {
         (0, columns @ 1..) => columns.into(),
         _ => COLUMNS,
     }

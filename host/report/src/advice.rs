@@ -8,7 +8,7 @@ use events::{Acquire, Scope};
 use crate::causes;
 use crate::language::{self, Language};
 use crate::log::{self, Cause, Gap, Level, Space, Why};
-use crate::model::{Access, Kind, Op, Semantics};
+use crate::model::{Access, Op, RaceKind, Semantics};
 use crate::names::{VARIABLE, demangle};
 use crate::rules::RuleId;
 use crate::source::Sources;
@@ -19,7 +19,7 @@ use crate::{blocks, locks, misuse, nested, remedy, streams};
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Advice {
     pub(crate) rule: RuleId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: RaceKind,
     pub(crate) message: String,
     pub(crate) help: String,
     /// What it repairs, if that may be the cause of several entries.
@@ -497,8 +497,8 @@ fn flag(word: &log::Word, side: usize) -> String {
 }
 
 /// What the two sides do.
-pub(crate) fn kind(accesses: &[Access; 2]) -> Kind {
-    Kind::Accesses(accesses.each_ref().map(Access::act))
+pub(crate) fn kind(accesses: &[Access; 2]) -> RaceKind {
+    RaceKind::Accesses(accesses.each_ref().map(Access::act))
 }
 
 fn help(

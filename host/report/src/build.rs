@@ -11,13 +11,13 @@ use crate::advice::advise;
 use crate::baseline::Baseline;
 use crate::causes::{Entry, add_places, behind_scopes, join};
 use crate::entries::{Pair, Written, distinguish, is_unknown, order, pair};
-use crate::fingerprint::{self, Named, Places};
+use crate::fingerprint::{self, Named, Positions};
 use crate::language::{self, Language};
 use crate::latency::Latencies;
 use crate::log::{self, Event, Rank};
 use crate::model::{
-    Address, Allocation, Certainty, DeviceKind, ExitStatus, Kernel, KernelLaunch, Kind, Level,
-    Outcome, PtxSource, Race, Report, Role, SCHEMA_VERSION, Space,
+    Address, Allocation, Certainty, DeviceKind, ExitStatus, Kernel, KernelLaunch, Level, PtxSource,
+    Race, RaceKind, Report, Role, RunOutcome, SCHEMA_VERSION, Space,
 };
 use crate::names::{demangle, made, readable};
 use crate::side::{self, access, came};
@@ -144,7 +144,7 @@ pub(crate) struct LogIndex<'a> {
     peer: usize,
     /// Events of the log are lost.
     lacks: bool,
-    places: RefCell<Places>,
+    places: RefCell<Positions>,
 }
 
 impl LogIndex<'_> {
@@ -640,7 +640,7 @@ impl<'a> Builder<'a> {
         // What `verify` has refuted fails, though the values were the same in this run. Threads that have exited before a
         // barrier are no race.
         let refuted = report.verified.iter().any(|of| of.launches.race > 0) && { report.counted() }
-            .any(|race| !matches!(race.kind, Kind::Misuse(_)));
+            .any(|race| !matches!(race.kind, RaceKind::Misuse(_)));
         report.summary.warnings_fail = context.warnings_fail || refuted;
         report.summary.findings_pass = context.findings_pass;
         let summary = &report.summary;
@@ -655,11 +655,11 @@ impl<'a> Builder<'a> {
         let mut incomplete = incomplete::reasons(&report.coverage, &report.failures, context);
         incomplete.extend(verified::incomplete(&report));
         report.summary.outcome = match () {
-            () if !report.tool.errors.is_empty() => Outcome::ToolError,
-            () if counting > 0 || deadlock || strayed => Outcome::Races,
-            () if !ended_well => Outcome::AppFailed,
-            () if !incomplete.is_empty() => Outcome::Incomplete,
-            () => Outcome::Clean,
+            () if !report.tool.errors.is_empty() => RunOutcome::ToolError,
+            () if counting > 0 || deadlock || strayed => RunOutcome::Races,
+            () if !ended_well => RunOutcome::AppFailed,
+            () if !incomplete.is_empty() => RunOutcome::Incomplete,
+            () => RunOutcome::Clean,
         };
         report.coverage.incomplete_because = incomplete;
         report

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::entries::order;
 use crate::log::{self, Point};
-use crate::model::{Access, Kind, Misused, Race, Related};
+use crate::model::{Access, Misused, Race, RaceKind, Related};
 use crate::rules::RuleId;
 use crate::{blocks, known};
 
@@ -77,10 +77,10 @@ fn follows(misuse: &Race, race: &Race) -> bool {
     let [first, second] = &race.accesses;
     let is_used = |access: &Access| place(access) == place(used);
     let ends = match misuse.kind {
-        Kind::Misuse(Misused::NotABarrier | Misused::ExcessArrival) => {
+        RaceKind::Misuse(Misused::NotABarrier | Misused::ExcessArrival) => {
             race.accesses.iter().any(blocks::is_initialisation) && race.accesses.iter().any(is_used)
         }
-        Kind::Misuse(Misused::UnstartedBlock) => {
+        RaceKind::Misuse(Misused::UnstartedBlock) => {
             let ahead = |access: &Access| {
                 access.ptx.module == used.ptx.module && access.ptx.line < used.ptx.line
             };
@@ -89,7 +89,7 @@ fn follows(misuse: &Race, race: &Race) -> bool {
         }
         _ => false,
     };
-    ends && !matches!(race.kind, Kind::Misuse(_)) && race.level <= misuse.level
+    ends && !matches!(race.kind, RaceKind::Misuse(_)) && race.level <= misuse.level
 }
 
 /// Joins entries of one cause, in the order they come in. What is known and does not count is no part of what does, nor
@@ -244,7 +244,7 @@ mod tests {
         };
         let misuse = |line, misused| Race {
             rule: RuleId::Synchronisation,
-            kind: Kind::Misuse(misused),
+            kind: RaceKind::Misuse(misused),
             accesses: [at(line, "st.async"), at(line, "st.async")],
             ..Race::default()
         };

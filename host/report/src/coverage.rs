@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::model::{Accesses, Coverage, Incomplete, Kernel, Outcome, PtxSource, Report};
+use crate::model::{Accesses, Coverage, Incomplete, Kernel, PtxSource, Report, RunOutcome};
 use crate::words::{counted, listed, number, put_in, shortened};
 
 pub(crate) fn summary(report: &Report) -> String {
@@ -73,9 +73,9 @@ pub(crate) fn summary(report: &Report) -> String {
     }
     // Races decide the exit code unless the user lets them pass.
     let incomplete = match numbers.outcome {
-        Outcome::Incomplete => true,
-        Outcome::Races => !report.coverage.incomplete_because.is_empty(),
-        Outcome::Clean | Outcome::AppFailed | Outcome::ToolError => false,
+        RunOutcome::Incomplete => true,
+        RunOutcome::Races => !report.coverage.incomplete_because.is_empty(),
+        RunOutcome::Clean | RunOutcome::AppFailed | RunOutcome::ToolError => false,
     };
     let why = match incomplete {
         true => report.coverage.incomplete_because.join("; "),

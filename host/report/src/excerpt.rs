@@ -8,8 +8,8 @@ use annotate_snippets::{Annotation, AnnotationKind, Group, Level as Severity, Re
 use crate::advice::{line as line_of, place as place_of};
 use crate::log::{self, HostFrame};
 use crate::model::{
-    Access, Act, Address, FrameAt, KernelLaunch, Kind, Level, Misused, Op, Race, Report, Semantics,
-    Space, Standing,
+    Access, Act, Address, FrameAt, KernelLaunch, Level, Misused, Op, Race, RaceKind, Report,
+    Semantics, Space, Standing,
 };
 use crate::names;
 use crate::rules::RuleId;
@@ -79,7 +79,7 @@ fn group<'a>(race: &'a Race, report: &Report, sources: &Sources, style: Style) -
 /// One excerpt per file; a side whose source is not there shows its PTX instruction.
 fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation<'a>>> {
     let [first, second] = &race.accesses;
-    let places = [first, second].map(|access| place(access, sources));
+    let excerpts = [first, second].map(|access| of_access(access, sources));
     let labels = labels(race);
     let annotation = |n: usize, span: std::ops::Range<usize>| {
         let kind = if n == 0 {
@@ -91,7 +91,7 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
     };
     let mut found = Vec::new();
     if let [
-        Place {
+        Excerpt {
             path,
             text,
             line,
@@ -99,7 +99,7 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
             ..
         },
         other,
-    ] = &places
+    ] = &excerpts
         && (path, text, line) == (&other.path, &other.text, &other.line)
         && !first.is_call()
     {
@@ -122,19 +122,19 @@ fn snippets<'a>(race: &'a Race, sources: &Sources) -> Vec<Snippet<'a, Annotation
         });
         return found;
     }
-    let sides = places.into_iter().zip(&race.accesses).enumerate();
-    for (n, (place, _)) in sides.filter(|(_, (_, access))| !access.is_call()) {
-        let snippet = Snippet::source(place.text.to_string())
-            .path(place.path)
-            .line_start(place.line);
-        found.push(snippet.annotation(annotation(n, place.span)));
+    let sides = excerpts.into_iter().zip(&race.accesses).enumerate();
+    for (n, (excerpt, _)) in sides.filter(|(_, (_, access))| !access.is_call()) {
+        let snippet = Snippet::source(excerpt.text.to_string())
+            .path(excerpt.path)
+            .line_start(excerpt.line);
+        found.push(snippet.annotation(annotation(n, excerpt.span)));
     }
     found
 }
 
 /// What an excerpt shows.
 #[derive(PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct Excerpt {
     pub(crate) path: String,
     pub(crate) text: Rc<str>,
     /// Number of the first line of `text`.
@@ -143,7 +143,7 @@ pub(crate) struct Place {
     pub(crate) shows: Shows,
 }
 
-/// What the text of a place is.
+/// What the text of an excerpt is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shows {
     /// The whole source file.
@@ -154,20 +154,20 @@ pub(crate) enum Shows {
     PtxForSource,
 }
 
-pub(crate) fn place(access: &Access, sources: &Sources) -> Place {
+pub(crate) fn of_access(access: &Access, sources: &Sources) -> Excerpt {
     match access.shown() {
-        Some(frame) => place_of_frame(frame, &access.ptx.text, access.op == Op::Ld, sources),
+        Some(frame) => of_frame(frame, &access.ptx.text, access.op == Op::Ld, sources),
         None => of_ptx(access.ptx.module.clone(), access.ptx.line, &access.ptx.text),
     }
 }
 
-/// The place of a frame; `ptx` stands for a source that is not here. `whole` is as for [`extent`].
-pub(crate) fn place_of_frame(frame: &FrameAt, ptx: &str, whole: bool, sources: &Sources) -> Place {
+/// The excerpt of a frame; `ptx` stands for a source that is not here. `whole` is as for [`extent`].
+pub(crate) fn of_frame(frame: &FrameAt, ptx: &str, whole: bool, sources: &Sources) -> Excerpt {
     let path = sources.shown(&frame.file);
     if let Some(text) = sources.text(&frame.file)
         && let Some(span) = extent(&text, frame.line, frame.column, whole)
     {
-        return Place {
+        return Excerpt {
             path,
             text,
             line: 1,
@@ -175,15 +175,15 @@ pub(crate) fn place_of_frame(frame: &FrameAt, ptx: &str, whole: bool, sources: &
             shows: Shows::Source,
         };
     }
-    Place {
+    Excerpt {
         shows: Shows::PtxForSource,
         ..of_ptx(path, frame.line, ptx)
     }
 }
 
-/// A place in PTX; `ptx` is the instruction.
-pub(crate) fn of_ptx(path: String, line: u32, ptx: &str) -> Place {
-    Place {
+/// An excerpt of PTX; `ptx` is the instruction.
+pub(crate) fn of_ptx(path: String, line: u32, ptx: &str) -> Excerpt {
+    Excerpt {
         path,
         text: ptx.into(),
         line: line as usize,
@@ -199,12 +199,12 @@ pub(crate) fn labels(race: &Race) -> [String; 2] {
         let did = match access.act() {
             _ if access.op == Op::Bar => {
                 let did = match race.kind {
-                    Kind::Misuse(Misused::ExitBeforeBarrier | Misused::SkippedBarrier) => {
+                    RaceKind::Misuse(Misused::ExitBeforeBarrier | Misused::SkippedBarrier) => {
                         "waited here, and other threads of the block never came"
                     }
                     _ => "came here",
                 };
-                return format!("{} {did} ({})", who(access, race), access.role);
+                return format!("{} {did} ({})", thread_text(access, race), access.role);
             }
             Act::Atomic => "updated",
             Act::Write => "wrote",
@@ -224,14 +224,14 @@ pub(crate) fn labels(race: &Race) -> [String; 2] {
         let value = access.value.as_ref().map(value::shown);
         format!(
             "{} {did}{bytes}{how}{} ({})",
-            who(access, race),
+            thread_text(access, race),
             value.map_or(String::new(), |value| format!(": {value}")),
             access.role
         )
     })
 }
 
-fn who(access: &Access, race: &Race) -> String {
+fn thread_text(access: &Access, race: &Race) -> String {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
     match (access.thread, access.block) {
         (Some(thread), Some(block)) => format!("thread {} block {}", index(thread), index(block)),
@@ -290,11 +290,11 @@ pub(crate) fn remarks(
             (None, None) => "a launch".to_owned(),
         };
         let name = work.role.into();
-        let place = match work.stream.as_str() {
+        let on_stream = match work.stream.as_str() {
             log::HOST => format!("on {}", log::HOST),
             stream => format!("in {stream}"),
         };
-        lines.push((name, format!("{what}, {place}, {device}")));
+        lines.push((name, format!("{what}, {on_stream}, {device}")));
     }
     for access in &race.accesses {
         match &access.frames[..] {
@@ -384,9 +384,9 @@ pub(crate) fn remarks(
 /// Says which files are not shown although their lines are known.
 fn not_found(race: &Race, sources: &Sources) -> Option<String> {
     let accesses = race.accesses.iter().filter(|access| !access.is_call());
-    let places = accesses.map(|access| place(access, sources));
-    let missing = places.filter(|place| place.shows == Shows::PtxForSource);
-    let mut files: Vec<String> = missing.map(|place| place.path).collect();
+    let excerpts = accesses.map(|access| of_access(access, sources));
+    let missing = excerpts.filter(|excerpt| excerpt.shows == Shows::PtxForSource);
+    let mut files: Vec<String> = missing.map(|excerpt| excerpt.path).collect();
     files.dedup();
     (!files.is_empty()).then(|| {
         format!(
@@ -425,7 +425,9 @@ fn also(race: &Race, sources: &Sources) -> impl Iterator<Item = String> {
         let times = counted(related.count, "time");
         match related.kind {
             // It has one place, and is no access.
-            Kind::Misuse(_) => format!("{} at {}, {times}", related.rule, line_of(second, sources)),
+            RaceKind::Misuse(_) => {
+                format!("{} at {}, {times}", related.rule, line_of(second, sources))
+            }
             _ => format!(
                 "{} and {}, {times}",
                 place_of(first, sources),

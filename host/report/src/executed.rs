@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_accesses_are_told_by_what_is_known_of_them() {
+    fn all_accesses_are_reported_by_what_is_known_of_them() {
         let mut known = None;
         Executed::add(&mut known, None);
         assert_eq!(known, None);

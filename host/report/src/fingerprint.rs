@@ -4,7 +4,7 @@
 //! what would order the two, of which some modes know more than others. An access is what it does, the function without
 //! template arguments that it stands in, the name of the file, and the text of its line, in which variables are numbered
 //! and blanks and comments are left out; without line information, or where the source is not found, the opcode alone.
-//! Places that have all of that in common are numbered, in the order in which they stand in their function.
+//! Positions that have all of that in common are numbered, in the order in which they stand in their function.
 //! An operation of a stream is its kernel, or the call of the host.
 
 use std::collections::{BTreeSet, HashMap};
@@ -44,21 +44,21 @@ struct Shape {
 
 /// Where an access stands: file, line and column of the source, or module, function and line of PTX.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Position {
     Source(String, u32, u32),
     Ptx(String, String, u32),
 }
 
-/// The places of a log's accesses by what they are.
+/// The positions of a log's accesses by what they are.
 #[derive(Default)]
-pub(crate) struct Places {
-    of: HashMap<Shape, BTreeSet<Place>>,
+pub(crate) struct Positions {
+    of: HashMap<Shape, BTreeSet<Position>>,
     seen: usize,
     names: HashMap<String, String>,
     folders: HashMap<String, bool>,
 }
 
-impl Places {
+impl Positions {
     /// The names of a race of two sites, each with its module's origin. `all` are the sites of its log.
     pub(crate) fn fingerprint<'a>(
         &mut self,
@@ -71,20 +71,20 @@ impl Places {
         if self.seen != all.len() {
             self.seen = all.len();
             for (site, origin) in all {
-                let (shape, place) = self.look(site, origin, sources);
-                self.of.entry(shape).or_default().insert(place);
+                let (shape, position) = self.look(site, origin, sources);
+                self.of.entry(shape).or_default().insert(position);
             }
         }
         let sides = sites.map(|(site, origin)| {
-            let (shape, place) = self.look(site, origin, sources);
-            let before = self.of.get(&shape).map_or(0, |places| {
-                let before = places.range(..&place);
-                match &place {
-                    Place::Source(..) => before.count(),
+            let (shape, position) = self.look(site, origin, sources);
+            let before = self.of.get(&shape).map_or(0, |positions| {
+                let before = positions.range(..&position);
+                match &position {
+                    Position::Source(..) => before.count(),
                     // The same function of another module, or with other template arguments, is another one.
-                    Place::Ptx(module, function, _) => before
+                    Position::Ptx(module, function, _) => before
                         .filter(|other| {
-                            matches!(other, Place::Ptx(of, named, _) if (of, named) == (module, function))
+                            matches!(other, Position::Ptx(of, named, _) if (of, named) == (module, function))
                         })
                         .count(),
                 }
@@ -100,7 +100,7 @@ impl Places {
         hash(space, sides)
     }
 
-    fn look(&mut self, site: &log::Site, origin: &str, sources: &Sources) -> (Shape, Place) {
+    fn look(&mut self, site: &log::Site, origin: &str, sources: &Sources) -> (Shape, Position) {
         let op = site.op;
         let shown = site
             .frames
@@ -113,8 +113,8 @@ impl Places {
                 file: String::new(),
                 text: opcode(&site.text).to_owned(),
             };
-            let place = Place::Ptx(origin.to_owned(), site.function.clone(), site.ptx_line);
-            return (shape, place);
+            let position = Position::Ptx(origin.to_owned(), site.function.clone(), site.ptx_line);
+            return (shape, position);
         };
         let line = sources.line(&frame.file, frame.line);
         let shape = Shape {
@@ -129,7 +129,7 @@ impl Places {
         };
         (
             shape,
-            Place::Source(frame.file.clone(), frame.line, frame.column),
+            Position::Source(frame.file.clone(), frame.line, frame.column),
         )
     }
 

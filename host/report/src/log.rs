@@ -20,8 +20,8 @@ pub use call::Call;
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
 pub use repair::{
-    Around, Barrier, Cause, Counted, Neighbour, Outside, Passed, Place, Point, Repair, Unwaited,
-    Update, Word,
+    Around, Barrier, Cause, CodeLocation, Counted, Neighbour, Outside, Passed, Point, Repair,
+    Unwaited, Update, Word,
 };
 pub use site::{Act, Op, Site};
 pub use stray::{Stray, StraySpace};
@@ -245,7 +245,7 @@ pub struct Launch {
     /// It failed because all of its threads that had not ended waited for others.
     #[serde(default)]
     pub deadlock: bool,
-    /// Who waits for what then, where the device tells.
+    /// Who waits for what then, where the device reports it.
     #[serde(default)]
     pub stuck: Option<Box<Stuck>>,
     /// Accesses outside of all memory, after which it went on.
@@ -254,13 +254,13 @@ pub struct Launch {
     /// Source lines of the instruction it failed at, innermost inlined function first.
     #[serde(default)]
     pub error_frames: Vec<Frame>,
-    /// A signal has interrupted it; what it had found by then is told.
+    /// A signal has interrupted it; what it had found by then is reported.
     #[serde(default)]
     pub interrupted: bool,
     /// What it had found by then could not be read, because the device still ran it.
-    #[serde(default)]
-    pub untold: bool,
-    /// CTAs that had ended when it was interrupted, where the device tells.
+    #[serde(default, rename = "untold")]
+    pub unread: bool,
+    /// CTAs that had ended when it was interrupted, where the device reports it.
     #[serde(default)]
     pub ended: Option<u64>,
     /// The kernel that has launched it, if not the host has.
@@ -275,7 +275,7 @@ pub struct Launch {
     /// What nobody has judged that is no data race.
     #[serde(default)]
     pub unjudged: Unjudged,
-    /// Nobody has judged whether it uses its barriers as it should: checks in the kernel do not tell.
+    /// Nobody has judged whether it uses its barriers as it should: checks in the kernel do not record it.
     #[serde(default)]
     pub barriers_unjudged: bool,
     /// Nobody has judged when its asynchronous copies are made: cells take them for made when they are issued.
@@ -346,7 +346,7 @@ pub enum Unjudged {
     /// All was, or there was nothing to judge.
     #[default]
     Nothing,
-    /// What happens under locks: a journal does not tell the values that are swapped.
+    /// What happens under locks: a journal does not record the values that are swapped.
     Locks,
     /// The same, and data that is read under versions that are swapped.
     LocksAndVersions,
@@ -432,7 +432,7 @@ pub struct Clocks {
     /// Warps whose clocks were ever in the format SPARSEVC.
     pub sparse: u64,
     /// Bytes of memory that the process had resident at most until the launch had been judged; 0 when
-    /// the system does not tell.
+    /// the system does not report it.
     #[serde(default)]
     pub peak_resident: u64,
 }

@@ -6,8 +6,8 @@ use crate::entries::order;
 use crate::executed::Executed;
 use crate::judges::Judges;
 use crate::model::{
-    Bin, Cells, Clocks, Coverage, DeviceName, Failure, Kernel, Latency, Launches, Level, Outcome,
-    PtxSource, Race, Records, Related, Report, SCHEMA_VERSION, Stats, Suppression, Unchosen,
+    Bin, Cells, Clocks, Coverage, DeviceName, Failure, Kernel, Latency, Launches, Level, PtxSource,
+    Race, Records, Related, Report, RunOutcome, SCHEMA_VERSION, Stats, Suppression, Unchosen,
     Unjudged,
 };
 use crate::proofs::Proofs;
@@ -150,13 +150,13 @@ impl Report {
     }
 }
 
-fn badness(outcome: Outcome) -> u32 {
+fn badness(outcome: RunOutcome) -> u32 {
     match outcome {
-        Outcome::Clean => 0,
-        Outcome::Incomplete => 1,
-        Outcome::AppFailed => 2,
-        Outcome::Races => 3,
-        Outcome::ToolError => 4,
+        RunOutcome::Clean => 0,
+        RunOutcome::Incomplete => 1,
+        RunOutcome::AppFailed => 2,
+        RunOutcome::Races => 3,
+        RunOutcome::ToolError => 4,
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::advice::Advice;
 use crate::causes::Cause;
 use crate::log::Misuse;
-use crate::model::{Access, Kind, Misused};
+use crate::model::{Access, Misused, RaceKind};
 use crate::rules::RuleId;
 
-/// True when it is told as a warning: devices do what the program meant, though nothing promises it.
+/// True when it is reported as a warning: devices do what the program meant, though nothing promises it.
 pub(crate) fn is_harmless(misuse: Misuse) -> bool {
     misuse == Misuse::Exited
 }
@@ -83,7 +83,7 @@ pub(crate) fn describe(misuse: Misuse, accesses: &[Access; 2]) -> Advice {
     };
     Advice {
         rule: RuleId::Synchronisation,
-        kind: Kind::Misuse(kind),
+        kind: RaceKind::Misuse(kind),
         message: format!("synchronisation error: {message}"),
         help: help.to_owned(),
         cause: end.map(|end| Cause {

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::access::{Access, BarrierAt, Barriers, FrameAt, HeldLock, PtxPlace, Value};
-pub use self::kind::{Certainty, DeviceKind, Kind, Misused, Op, PtxSource, Role, Space};
+pub use self::access::{Access, BarrierAt, Barriers, FrameAt, HeldLock, PtxLine, Value};
+pub use self::kind::{Certainty, DeviceKind, Misused, Op, PtxSource, RaceKind, Role, Space};
 pub use self::related::{Pair, Related};
 pub use crate::choice::Unchosen;
 pub use crate::executed::{Executed, Tally};
@@ -171,7 +171,7 @@ pub struct DeviceName {
 /// How a run came out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// Races of at least the level that counts.
     Races,
     /// No such races, and enough was checked.
@@ -206,7 +206,7 @@ pub struct Summary {
     /// No finding fails the run (`--fail-on never`).
     pub findings_pass: bool,
     /// How it came out.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
 }
 
 /// What was checked and what was not.
@@ -278,7 +278,7 @@ pub struct Clocks {
     /// Those whose clocks were ever in the format SPARSEVC.
     pub sparse: u64,
     /// Bytes of memory that a checked process had resident at most, until its last launch that was judged
-    /// so; 0 when the system does not tell.
+    /// so; 0 when the system does not report it.
     pub peak_resident: u64,
 }
 
@@ -371,7 +371,8 @@ pub struct Incomplete {
     /// Those that had ended, where that is known.
     pub ended: Option<u64>,
     /// What it had found by then is in the report.
-    pub told: bool,
+    #[serde(rename = "told")]
+    pub reported: bool,
 }
 
 /// What a process could not write to its log: races, launches or notes.
@@ -405,7 +406,7 @@ pub struct Cells {
     /// Granules forgotten because another needed their cell.
     pub evictions: u64,
     /// Conflicts left undecided: a saturated epoch, loads and writes of different strength mixed, or
-    /// an order of two accesses that a journal does not tell.
+    /// an order of two accesses that a journal does not record.
     pub undecided: u64,
     /// Accesses outside the checked window.
     pub outside: u64,
@@ -447,7 +448,7 @@ pub struct Race {
     /// Both sides are writes, and not all that they wrote is known: they may always have written the same bytes.
     pub values_unknown: bool,
     /// What both sides do.
-    pub kind: Kind,
+    pub kind: RaceKind,
     /// The memory that it is in.
     pub space: Space,
     /// How sure it is.

@@ -24,7 +24,7 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
         true => format!("{one} and another"),
         false => format!("{one} and {other}"),
     };
-    let (who, help) = match race.why {
+    let (launches, help) = match race.why {
         log::Why::Child => (
             "a kernel and the work that it launches",
             "make the access of the launching kernel before the launch, with `__syncthreads()` in \
@@ -43,7 +43,7 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
         rule: RuleId::Streams,
         kind: kind(accesses),
         message: format!(
-            "race between {who} on global memory: {what} access the same address in kernels that may run at the same time"
+            "race between {launches} on global memory: {what} access the same address in kernels that may run at the same time"
         ),
         help: help.to_owned(),
         cause: None,

@@ -315,7 +315,7 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
 }
 
 /// Where an instruction is, such as `x.cu:7`.
-pub(crate) fn at(place: &log::Place, sources: &Sources) -> String {
+pub(crate) fn at(place: &log::CodeLocation, sources: &Sources) -> String {
     instruction(&place.frames, place.line, sources)
 }
 

@@ -348,7 +348,7 @@ fn list(steps: &[Step], race: &Race, sources: &Sources) -> String {
     let rows: Vec<[String; 4]> = steps
         .iter()
         .map(|step| {
-            let who = match (step.role, step.thread) {
+            let thread_text = match (step.role, step.thread) {
                 (Role::First, _) => "first".to_owned(),
                 (Role::Second, _) => "second".to_owned(),
                 (Role::Both, _) => "both".to_owned(),
@@ -377,7 +377,7 @@ fn list(steps: &[Step], race: &Race, sources: &Sources) -> String {
             };
             [
                 number(step.number),
-                who,
+                thread_text,
                 format!("{}{times}", step.did.words()),
                 place,
             ]
@@ -390,8 +390,8 @@ fn list(steps: &[Step], race: &Race, sources: &Sources) -> String {
             .unwrap_or(0)
     };
     let [a, b, c] = [0, 1, 2].map(width);
-    let line = |[at, who, did, place]: &[String; 4]| {
-        let line = format!("  {at:>a$}  {who:<b$}  {did:<c$}  {place}");
+    let line = |[at, thread_text, did, place]: &[String; 4]| {
+        let line = format!("  {at:>a$}  {thread_text:<b$}  {did:<c$}  {place}");
         format!("{}\n", line.trim_end())
     };
     rows.iter().map(line).collect()

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::log::{self, Op, Semantics};
-use crate::model::{Access, BarrierAt, Barriers, FrameAt, PtxPlace, Role};
+use crate::model::{Access, BarrierAt, Barriers, FrameAt, PtxLine, Role};
 use crate::names;
 use crate::names::demangle;
 use crate::source::Sources;
@@ -51,7 +51,7 @@ pub(crate) fn access(site: &log::Site, origin: &str) -> Access {
         thread: None,
         block: None,
         value: None,
-        ptx: PtxPlace {
+        ptx: PtxLine {
             module: origin.to_owned(),
             line: site.ptx_line,
             text: site.text.clone(),

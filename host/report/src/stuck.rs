@@ -77,7 +77,7 @@ pub enum WaitKind {
     Loop,
 }
 
-/// What a log tells of a launch of a kernel that is stuck.
+/// What a log records of a launch of a kernel that is stuck.
 pub(crate) fn stuck(of: &log::Stuck, kernel: &str) -> Stuck {
     let waits = of.waits.iter().map(|wait| {
         let (kind, message) = describe(&wait.on);
@@ -238,9 +238,9 @@ fn help(of: &log::Stuck) -> String {
 }
 
 /// Which threads wait, and for what.
-pub(crate) fn who(wait: &Wait) -> String {
+pub(crate) fn waiting(wait: &Wait) -> String {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-    let who = match (wait.threads, wait.blocks) {
+    let waiting = match (wait.threads, wait.blocks) {
         (1, _) => {
             let one = [("wait ", "waits "), ("are ", "is ")];
             let mut one = one.into_iter().filter_map(|(many, one)| {
@@ -265,7 +265,7 @@ pub(crate) fn who(wait: &Wait) -> String {
             index(wait.block)
         ),
     };
-    format!("{who} {}", wait.message)
+    format!("{waiting} {}", wait.message)
 }
 
 /// The lines below the first one of a launch that is stuck.
@@ -278,7 +278,7 @@ pub(crate) fn render(stuck: &Stuck, sources: &Sources) -> String {
             Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
             None => format!("ptx line {}", wait.ptx_line),
         };
-        put_in(&mut text, format_args!("\n  --> {at}: {}", who(wait)));
+        put_in(&mut text, format_args!("\n  --> {at}: {}", waiting(wait)));
         if let Some(line) = line.and_then(|frame| sources.line(&frame.file, frame.line)) {
             put_in(&mut text, format_args!("\n      | {}", line.trim()));
         }

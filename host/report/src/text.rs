@@ -45,17 +45,17 @@ impl Style {
 pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
     let mut races = String::new();
     let shown = style.print_limit.unwrap_or(usize::MAX);
-    let told = || {
+    let reported = || {
         let races = report.races.iter();
         let races = races.filter(|race| style.shows(race.level));
         races.filter(|race| race.counts() || race.is_in_baseline() && !style.new_only)
     };
-    for race in told().take(shown) {
+    for race in reported().take(shown) {
         races.push_str(&excerpt::render(race, report, sources, style));
         races.push_str("\n\n");
     }
     let mut text = String::new();
-    let hidden = told().count().saturating_sub(shown);
+    let hidden = reported().count().saturating_sub(shown);
     if hidden > 0 {
         put(
             &mut text,
@@ -95,7 +95,7 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
         );
     }
     for launch in &report.coverage.incomplete {
-        let found = match launch.told {
+        let found = match launch.reported {
             true => "races found until then are reported",
             false => "whether it had races is not known",
         };

@@ -327,16 +327,16 @@ fn written_back(accesses: &[Access; 2], sources: &Sources) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{FrameAt, PtxPlace};
+    use super::super::model::{FrameAt, PtxLine};
     use super::*;
 
     fn access(op: Op, ty: &str, line: u32) -> Access {
         Access {
             op,
             width: ty[1..].parse::<u32>().unwrap() / 8,
-            ptx: PtxPlace {
+            ptx: PtxLine {
                 text: format!("{op}.global.{ty} [%rd1], %r1;"),
-                ..PtxPlace::default()
+                ..PtxLine::default()
             },
             frames: vec![FrameAt {
                 file: "x.cu".into(),

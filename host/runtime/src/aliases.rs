@@ -167,46 +167,48 @@ impl Observer for AtFirst<'_> {
 
     fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         kind: AccessKind,
         space: Space,
         addresses: &[u64; 32],
         bytes: u32,
     ) {
         let addresses = self.all(space, addresses);
-        self.observer.access(who, kind, space, &addresses, bytes);
+        self.observer
+            .access(threads, kind, space, &addresses, bytes);
     }
 
     fn exchanged(
         &mut self,
-        who: Executing,
+        threads: Executing,
         space: Space,
         addresses: &[u64; 32],
         exchange: Exchange<'_>,
     ) {
         let addresses = self.all(space, addresses);
-        self.observer.exchanged(who, space, &addresses, exchange);
+        self.observer
+            .exchanged(threads, space, &addresses, exchange);
     }
 
     fn updated(
         &mut self,
-        who: Executing,
+        threads: Executing,
         space: Space,
         addresses: &[u64; 32],
         updated: Updated<'_>,
     ) {
         let addresses = self.all(space, addresses);
-        self.observer.updated(who, space, &addresses, updated);
+        self.observer.updated(threads, space, &addresses, updated);
     }
 
-    fn changes(&mut self, who: Executing, lane: u32, space: Space, address: u64, before: u32) {
+    fn changes(&mut self, threads: Executing, lane: u32, space: Space, address: u64, before: u32) {
         let address = self.one(space, address);
-        self.observer.changes(who, lane, space, address, before);
+        self.observer.changes(threads, lane, space, address, before);
     }
 
-    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
+    fn copy(&mut self, threads: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
         let (from, to) = (self.bytes(from), self.bytes(to));
-        self.observer.copy(who, from, to, mbarrier);
+        self.observer.copy(threads, from, to, mbarrier);
     }
 
     events::events_without_addresses!(forward);

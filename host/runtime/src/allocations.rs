@@ -17,7 +17,7 @@ pub struct Allocations {
     made: u64,
 }
 
-/// What has made memory that the driver has told of, and no call that was seen.
+/// What has made memory that the driver has reported, and no call that was seen.
 const FOUND: &str = "a call that was not seen";
 
 /// Memory further apart than this is not covered by one window.
@@ -70,7 +70,7 @@ impl Allocations {
         self.live.insert(base, allocation);
     }
 
-    /// Remembers memory that the driver has told of, unless some of it is known.
+    /// Remembers memory that the driver has reported, unless some of it is known.
     pub fn insert_found(&mut self, base: u64, bytes: u64) {
         let end = base.saturating_add(bytes);
         let before = self.live.range(..end).next_back();

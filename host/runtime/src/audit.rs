@@ -25,10 +25,10 @@ pub struct Audit {
     /// Records that found no room, and what else the cells could not say.
     pub counters: log::Counters,
     /// Every race that happens-before over all accesses has found.
-    pub clocks: Vec<Conflict>,
+    pub happens_before: Vec<Conflict>,
     /// Every race that happens-before has found in the journal, if the kernel has kept one.
     pub journal: Option<Vec<Conflict>>,
-    /// What happens-before was told, in the order of the launch.
+    /// What happens-before has received, in the order of the launch.
     pub traced: Vec<TraceEvent>,
 }
 
@@ -92,7 +92,7 @@ impl Audit {
             }
         }));
         if let Some(watched) = watched {
-            self.clocks = watched.every_race();
+            self.happens_before = watched.every_race();
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use report::log::Semantics;
 use report::replay::{Did, FenceOrder, Op, Role, Step};
-use shadow::hb::{Access, Completion, FenceKind, Kind, LANES, Order, Place, Race, Span};
+use shadow::hb::{Access, Completion, FenceKind, LANES, Location, MemoryOrder, OpKind, Race, Span};
 
 use crate::log;
 use crate::traced::{EventKind, TraceEvent};
@@ -37,14 +37,14 @@ impl Wanted {
             let of = side.thread;
             (of.cta, of.warp * LANES + of.lane)
         });
-        sides == self.threads && lines == self.lines && self.holds(race.place, 1)
+        sides == self.threads && lines == self.lines && self.holds(race.location, 1)
     }
 
-    /// Whether bytes from a place on share one with the word.
-    fn holds(&self, place: Place, bytes: u32) -> bool {
-        let (space, address) = match place {
-            Place::Global(address) => (log::Space::Global, address),
-            Place::Shared { offset, .. } => (log::Space::Shared, u64::from(offset)),
+    /// Whether bytes from a location on share one with the word.
+    fn holds(&self, location: Location, bytes: u32) -> bool {
+        let (space, address) = match location {
+            Location::Global(address) => (log::Space::Global, address),
+            Location::Shared { offset, .. } => (log::Space::Shared, u64::from(offset)),
         };
         let word = self.address & !3;
         space == self.space && address < word + 4 && word < address + u64::from(bytes.max(1))
@@ -142,7 +142,7 @@ impl Between {
             match traced.what {
                 EventKind::Complete { .. } => traced.cta == cta,
                 EventKind::MbarrierComplete { at } => {
-                    matches!(at, Place::Shared { cta: of, .. } if of == cta)
+                    matches!(at, Location::Shared { cta: of, .. } if of == cta)
                 }
                 _ => own && traced.lanes >> (thread % LANES) & 1 == 1,
             }
@@ -200,14 +200,15 @@ impl Between {
         let lanes = (0..LANES).filter(|lane| traced.lanes >> lane & 1 == 1);
         let threads = lanes.map(|lane| traced.warp * LANES + lane);
         match &traced.what {
-            EventKind::Access { access, places } => {
+            EventKind::Access { access, locations } => {
                 let bytes = access.bytes * access.elements.max(1);
-                let touching = threads.zip(places);
-                let touching = touching.filter(|(_, place)| self.wanted.holds(**place, bytes));
+                let touching = threads.zip(locations);
+                let touching =
+                    touching.filter(|(_, location)| self.wanted.holds(**location, bytes));
                 touching.map(|(thread, _)| thread).collect()
             }
             EventKind::Copy { from, to, ends, .. } => {
-                let holds = |span: &Span| self.wanted.holds(span.place, span.bytes);
+                let holds = |span: &Span| self.wanted.holds(span.location, span.bytes);
                 let ends = match ends {
                     Completion::Mbarrier(at) => self.wanted.holds(*at, MBARRIER_BYTES),
                     Completion::Group => false,
@@ -269,7 +270,7 @@ impl Between {
 fn orders(what: &EventKind) -> bool {
     match what {
         EventKind::Access { access, .. } => {
-            access.order.scope().is_some() || matches!(access.kind, Kind::Rmw | Kind::Reduction)
+            access.order.scope().is_some() || matches!(access.kind, OpKind::Rmw | OpKind::Reduction)
         }
         EventKind::Copy { .. } => false,
         _ => true,
@@ -278,7 +279,9 @@ fn orders(what: &EventKind) -> bool {
 
 fn did(what: &EventKind, racing: bool) -> Did {
     match what {
-        EventKind::Access { access, places } => access_of(access, places.first().copied(), racing),
+        EventKind::Access { access, locations } => {
+            access_of(access, locations.first().copied(), racing)
+        }
         EventKind::Fence { kind, scope } => Did::Fence {
             order: match kind {
                 FenceKind::Sc | FenceKind::ScForced => FenceOrder::Sc,
@@ -314,8 +317,8 @@ fn did(what: &EventKind, racing: bool) -> Did {
             at, order, over, ..
         } => Did::Mbarrier {
             address: at.address(),
-            arrives: matches!(order, Some(Order::Release(_))),
-            waits: matches!(order, Some(Order::Acquire(_))),
+            arrives: matches!(order, Some(MemoryOrder::Release(_))),
+            waits: matches!(order, Some(MemoryOrder::Acquire(_))),
             over: *over,
         },
         EventKind::MbarrierComplete { at } => Did::MbarrierComplete {
@@ -325,25 +328,25 @@ fn did(what: &EventKind, racing: bool) -> Did {
     }
 }
 
-fn access_of(access: &Access, place: Option<Place>, racing: bool) -> Did {
+fn access_of(access: &Access, location: Option<Location>, racing: bool) -> Did {
     let (order, scope) = match access.order {
-        Order::Weak | Order::ReadOnly => (Semantics::Weak, None),
-        Order::Relaxed(scope) => (Semantics::Relaxed, Some(scope)),
-        Order::Acquire(scope) => (Semantics::Acquire, Some(scope)),
-        Order::Release(scope) => (Semantics::Release, Some(scope)),
-        Order::AcqRel(scope) => (Semantics::AcqRel, Some(scope)),
+        MemoryOrder::Weak | MemoryOrder::ReadOnly => (Semantics::Weak, None),
+        MemoryOrder::Relaxed(scope) => (Semantics::Relaxed, Some(scope)),
+        MemoryOrder::Acquire(scope) => (Semantics::Acquire, Some(scope)),
+        MemoryOrder::Release(scope) => (Semantics::Release, Some(scope)),
+        MemoryOrder::AcqRel(scope) => (Semantics::AcqRel, Some(scope)),
     };
     Did::Access {
         op: match access.kind {
-            Kind::Load => Op::Ld,
-            Kind::Store => Op::St,
-            Kind::Rmw => Op::Atom,
-            Kind::Reduction => Op::Red,
+            OpKind::Load => Op::Ld,
+            OpKind::Store => Op::St,
+            OpKind::Rmw => Op::Atom,
+            OpKind::Reduction => Op::Red,
         },
         order,
         scope,
-        address: place.map_or(0, Place::address),
-        shared: matches!(place, Some(Place::Shared { .. })),
+        address: location.map_or(0, Location::address),
+        shared: matches!(location, Some(Location::Shared { .. })),
         racing,
     }
 }

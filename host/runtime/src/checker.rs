@@ -25,14 +25,14 @@ use crate::host_calls::HostCalls;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::{Options, Prove};
-use crate::place;
 use crate::proofs::Raced;
 use crate::repair::Pair;
 use crate::shadow_memory::{Conflict, Drained, ShadowMemory};
+use crate::source_position;
 use crate::streams::Streams;
 use crate::variables::{self, SharedVariable};
 
-pub use self::launch::{Busy, Extent, Invocation, Outcome, PendingLaunch};
+pub use self::launch::{Busy, Extent, Invocation, LaunchOutcome, PendingLaunch};
 pub use self::nested::Ancestor;
 
 /// Number of a module in the process.
@@ -59,7 +59,7 @@ struct Module {
     origin: String,
     code: Arc<Code>,
     kernels: HashMap<String, rewrite::KernelInfo>,
-    /// Variables of kernels in shared memory, where the device tells.
+    /// Variables of kernels in shared memory, where the device reports them.
     shared: HashMap<String, Vec<SharedVariable>>,
     /// Sites in the log of the accesses that the happens-before engine has named.
     named: HashMap<u32, u32>,
@@ -94,7 +94,7 @@ pub struct Checker {
     /// Sites in the log of calls on the host.
     calls: HashMap<u32, u32>,
     /// The user knows that work of different streams was not compared.
-    told_uncompared: bool,
+    reported_uncompared: bool,
     /// The grids whose requests are being run, each launched by the one before.
     ancestors: Vec<Ancestor>,
     /// Requests of grids so far.
@@ -131,7 +131,7 @@ impl Checker {
             streams: Streams::new(options.listens() && options.prove == Prove::Off),
             options,
             calls: HashMap::new(),
-            told_uncompared: false,
+            reported_uncompared: false,
             ancestors: Vec::new(),
             requests: 0,
             callers: HashMap::new(),
@@ -246,7 +246,7 @@ impl Checker {
             kernel.instrumented = false;
             kernel.why_not = Some(why.to_owned());
         }
-        let told = log::Module {
+        let recorded = log::Module {
             module: key.0,
             origin: module.origin.clone(),
             kernels: module
@@ -256,14 +256,14 @@ impl Checker {
                 .collect(),
             ..log::Module::default()
         };
-        self.write(Event::Module(Box::new(told)));
+        self.write(Event::Module(Box::new(recorded)));
     }
 
     /// A line of a module's loaded text as a line of the program's own PTX.
     pub fn original_line(&self, key: ModuleKey, line: u32) -> u32 {
         match self.modules.get(&key.0) {
             Some(module) if module.code.is_rewritten() => {
-                place::original_line(module.code.text(), line)
+                source_position::original_line(module.code.text(), line)
             }
             _ => line,
         }
@@ -274,11 +274,11 @@ impl Checker {
         let Some(module) = self.modules.get(&key.0) else {
             return Vec::new();
         };
-        place::frames(module.code.module(), original_line)
+        source_position::frames(module.code.module(), original_line)
     }
 
     /// Adds the source of steps of a module's code.
-    pub fn place_steps<'a>(&self, key: ModuleKey, steps: impl IntoIterator<Item = &'a mut Step>) {
+    pub fn locate_steps<'a>(&self, key: ModuleKey, steps: impl IntoIterator<Item = &'a mut Step>) {
         let Some(module) = self.modules.get(&key.0) else {
             return;
         };
@@ -286,7 +286,7 @@ impl Checker {
         for step in steps {
             let line = step.ptx_line;
             let source = known.entry(line).or_insert_with(|| {
-                let found = place::function_and_frames(module.code.module(), line);
+                let found = source_position::function_and_frames(module.code.module(), line);
                 found.map(|(function, frames)| Step::source(&frames, &function))
             });
             if let Some(source) = source {
@@ -341,8 +341,8 @@ impl Checker {
         device: &dyn Device,
         pending: &PendingLaunch,
     ) -> (Vec<Record>, log::Counters) {
-        let place = pending.place.unwrap_or(usize::MAX);
-        let drained = self.shadow(device).drain(device, place);
+        let slot = pending.record_slot.unwrap_or(usize::MAX);
+        let drained = self.shadow(device).drain(device, slot);
         let drained = drained.unwrap_or_default();
         let counters = drained.counted(log::Counters::default());
         let records = drained.records.into_iter().map(|of| of.first);
@@ -355,7 +355,7 @@ impl Checker {
         &mut self,
         device: &dyn Device,
         pending: PendingLaunch,
-        outcome: Outcome,
+        outcome: LaunchOutcome,
         mut findings: Option<Findings>,
     ) -> Option<String> {
         let mut launch = pending.launch.clone();
@@ -379,17 +379,17 @@ impl Checker {
         launch.strays = outcome.strays;
         launch.error_frames = outcome.error_frames;
         launch.interrupted = outcome.interrupted;
-        launch.untold = outcome.running && pending.journaled;
+        launch.unread = outcome.running && pending.journaled;
         launch.ended = outcome.ended;
         let mut drained = Drained::default();
-        if let Some(place) = pending.place {
+        if let Some(slot) = pending.record_slot {
             let shadow = self.shadow(device);
             let found = match outcome.refused {
                 true => Ok(Drained::default()),
-                false if outcome.running => shadow.look(device, place),
-                false => shadow.drain(device, place),
+                false if outcome.running => shadow.look(device, slot),
+                false => shadow.drain(device, slot),
             };
-            shadow.release(place);
+            shadow.release(slot);
             match found {
                 Ok(found) => drained = found,
                 Err(error) => self.missed(format!("cannot read the race records: {error}")),
@@ -440,7 +440,7 @@ impl Checker {
                     flag_written: None,
                     own_flag: false,
                     flag_read: None,
-                    told_late: None,
+                    flag_read_late: None,
                 },
             ));
         }
@@ -506,17 +506,17 @@ impl Checker {
         }
     }
 
-    /// Tells of memory that the program allocated by `api`, or of a module's variable.
+    /// Records memory that the program allocated by `api`, or of a module's variable.
     pub fn allocated(&mut self, base: u64, bytes: u64, api: &str) {
         self.allocations.insert(base, bytes, api);
     }
 
-    /// Tells of a variable of a module that kernels may write.
+    /// Records a variable of a module that kernels may write.
     pub fn allocated_variable(&mut self, name: &str, base: u64, bytes: u64) {
         self.allocated(base, bytes, &format!("{VARIABLE}{name}"));
     }
 
-    /// Tells of memory that belongs to the program by the driver's word, unless some of it is known.
+    /// Records memory that belongs to the program by the driver's word, unless some of it is known.
     pub fn found(&mut self, base: u64, bytes: u64) {
         self.allocations.insert_found(base, bytes);
     }
@@ -526,20 +526,20 @@ impl Checker {
         self.allocations.find(address).is_some()
     }
 
-    /// Tells that the memory at `base` was freed.
+    /// Records that the memory at `base` was freed.
     pub fn freed(&mut self, base: u64) {
         if let Some(gone) = self.allocations.remove(base) {
             self.streams.forget(base, gone.bytes);
         }
     }
 
-    /// Tells that memory is got again that was given back and stayed allocated: what is done with it from now on has
+    /// Records that memory is got again that was given back and stayed allocated: what is done with it from now on has
     /// nothing to do with what was done before.
     pub fn got_again(&mut self, base: u64, bytes: u64) {
         self.streams.forget(base, bytes);
     }
 
-    /// Tells that all memory in a range was freed.
+    /// Records that all memory in a range was freed.
     pub fn freed_within(&mut self, base: u64, bytes: u64) {
         self.allocations.remove_within(base, bytes);
         self.streams.forget(base, bytes);
@@ -640,7 +640,7 @@ impl Checker {
             count,
             span,
         } = conflict;
-        let in_shared = |place| pending.in_shared(0, place);
+        let in_shared = |address| pending.in_shared(0, address);
         let span = match (is_shared(record), span.map(in_shared)) {
             (false, _) => *span,
             (true, [(low, first), (high, last)]) if low == high => [first, last],

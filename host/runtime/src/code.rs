@@ -143,13 +143,13 @@ impl Code {
     /// checks name it, and nothing else is to be said of it.
     pub(crate) fn named(&self, number: u32) -> Option<u32> {
         let instructions = self.instructions();
-        let (offset, told) = (instructions.offset(number)?, instructions.site(number)?);
+        let (offset, recorded) = (instructions.offset(number)?, instructions.site(number)?);
         let sites = &self.rewriting.sites;
         let found = sites.binary_search_by_key(&offset, |site| site.offset);
         let site = names::site(&sites[found.ok()?]);
         let same = log::Site {
             id: site.id,
-            ..told.clone()
+            ..recorded.clone()
         };
         (site == same).then_some(site.id)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use shadow::hb::{Engine, Kind, Launched, Order, Place, Race, Stats, Thread};
+use shadow::hb::{Engine, Launched, Location, MemoryOrder, OpKind, Race, Stats, Thread};
 
 use crate::happens_before::Unordered;
 use crate::instructions::Instructions;
@@ -59,7 +59,7 @@ impl Doubts {
     }
 
     /// An asynchronous copy writes there, or reduces.
-    pub(crate) fn copies(&mut self, site: u32, target: Place, reduces: bool) {
+    pub(crate) fn copies(&mut self, site: u32, target: Location, reduces: bool) {
         self.copies.insert(site, is_shared(target));
         if reduces {
             self.reductions.insert(site);
@@ -67,14 +67,14 @@ impl Doubts {
     }
 
     /// A strong read.
-    pub(crate) fn reads_strongly(&mut self, at: Place) {
+    pub(crate) fn reads_strongly(&mut self, at: Location) {
         self.strong_reads[usize::from(is_shared(at))] = true;
     }
 
     /// A race with the target of an asynchronous reduction, where threads make strong reads, which do not race with it. A
-    /// journal does not tell whether they have observed the reduction, which would order it.
+    /// journal does not record whether they have observed the reduction, which would order it.
     fn may_be_observed(&mut self, race: &Race) {
-        let shared = is_shared(race.place);
+        let shared = is_shared(race.location);
         let reduces =
             |site| self.reductions.contains(&site) && self.copies.get(&site) == Some(&shared);
         if self.strong_reads[usize::from(shared)] && Self::sites(race).into_iter().any(reduces) {
@@ -87,7 +87,7 @@ impl Doubts {
     /// way, so who has made a strong access meanwhile may have observed them or not.
     fn overtakes(&mut self, instructions: &Instructions, race: &Race) {
         let [a, b] = Self::sites(race);
-        let written = Some(&is_shared(race.place));
+        let written = Some(&is_shared(race.location));
         for (copy, other) in [(a, b), (b, a)] {
             if self.copies.get(&copy) == written && is_strong(instructions, other) {
                 self.overtaken.insert(copy);
@@ -96,7 +96,7 @@ impl Doubts {
         }
     }
 
-    /// Whether this very race is one, in whatever order accesses were made that a journal does not tell.
+    /// Whether this very race is one, in whatever order accesses were made that a journal does not record.
     pub(crate) fn is_sure(&self, instructions: &Instructions, race: &Race) -> bool {
         !self.polls.contains(&Self::poll(race)) && !self.hangs(instructions, race)
     }
@@ -121,7 +121,7 @@ impl Doubts {
 /// Whether an access takes part in the observation order of its location.
 fn is_strong(instructions: &Instructions, site: u32) -> bool {
     let order = instructions.access(site).map(|access| access.order);
-    order.and_then(Order::scope).is_some()
+    order.and_then(MemoryOrder::scope).is_some()
 }
 
 /// A misuse of a barrier or of a warp operation, by the sites of both instructions: the same where it takes one.
@@ -186,7 +186,7 @@ impl Findings {
     pub(crate) fn is_by_later_block(&self, found: &Found) -> bool {
         let kind = |site| self.instructions.access(site).map(|access| access.kind);
         let [before, now] = [found.race.earlier.site, found.race.later.site].map(kind);
-        found.ascending && before == Some(Kind::Load) && !matches!(now, None | Some(Kind::Load))
+        found.ascending && before == Some(OpKind::Load) && !matches!(now, None | Some(OpKind::Load))
     }
 
     pub(crate) fn clocks(&self) -> Option<log::Clocks> {
@@ -203,7 +203,7 @@ impl Findings {
         })
     }
 
-    /// The sites of everything that is to be told, with their numbers.
+    /// The sites of everything that is to be reported, with their numbers.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, Option<&log::Site>)> {
         let races = self.found.iter().map(|found| &found.race);
         let pairs = races.map(|race| [race.earlier.site, race.later.site]);
@@ -221,7 +221,7 @@ impl Findings {
     }
 }
 
-/// Bytes of memory that the process has had resident at most; 0 when the system does not tell.
+/// Bytes of memory that the process has had resident at most; 0 when the system does not report it.
 fn peak_resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

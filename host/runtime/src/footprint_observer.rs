@@ -21,7 +21,7 @@ pub struct FootprintObserver {
 impl FootprintObserver {
     /// For a launch at a place among the work of all streams, if work of others may run beside it.
     pub(crate) fn new(instructions: &Arc<Instructions>, at: &At) -> Option<Self> {
-        let footprints = FootprintRecorder::at_place(at, instructions)?;
+        let footprints = FootprintRecorder::at_position(at, instructions)?;
         Some(Self {
             instructions: Arc::clone(instructions),
             footprints,
@@ -37,31 +37,32 @@ impl FootprintObserver {
 impl Observer for FootprintObserver {
     fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         _: AccessKind,
         space: Space,
         addresses: &[u64; 32],
         bytes: u32,
     ) {
-        let Some(meaning) = self.instructions.at(who.offset) else {
+        let Some(meaning) = self.instructions.at(threads.offset) else {
             return;
         };
         match (meaning.access, meaning.grid) {
-            (_, Some(_)) => self.footprints.learns(who),
+            (_, Some(_)) => self.footprints.learns(threads),
             (Some(mut access), None) => {
                 if access.bytes == 0 {
                     access.bytes = bytes;
                 }
-                self.footprints.access(who, space, &access, addresses);
+                self.footprints.access(threads, space, &access, addresses);
             }
             (None, None) => {}
         }
     }
 
-    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, _: Option<u64>) {
-        if let Some(meaning) = self.instructions.at(who.offset) {
+    fn copy(&mut self, threads: Executing, from: Bytes, to: Bytes, _: Option<u64>) {
+        if let Some(meaning) = self.instructions.at(threads.offset) {
             let reduces = meaning.reduces();
-            self.footprints.copy(who, meaning.site, [from, to], reduces);
+            self.footprints
+                .copy(threads, meaning.site, [from, to], reduces);
         }
     }
 
@@ -69,22 +70,22 @@ impl Observer for FootprintObserver {
         self.footprints.complete(cta);
     }
 
-    fn warp_barrier(&mut self, who: Executing) {
-        self.footprints.warp_barrier(who);
+    fn warp_barrier(&mut self, threads: Executing) {
+        self.footprints.warp_barrier(threads);
     }
 
-    fn mbarrier(&mut self, who: Executing, _: u64, _: bool) {
-        self.footprints.learns(who);
+    fn mbarrier(&mut self, threads: Executing, _: u64, _: bool) {
+        self.footprints.learns(threads);
     }
 
-    fn cluster_wait(&mut self, who: Executing, _: u64) {
-        self.footprints.learns(who);
+    fn cluster_wait(&mut self, threads: Executing, _: u64) {
+        self.footprints.learns(threads);
     }
 
-    fn dependency(&mut self, who: Executing) {
-        let meaning = self.instructions.at(who.offset);
+    fn dependency(&mut self, threads: Executing) {
+        let meaning = self.instructions.at(threads.offset);
         if let Some(SyncOp::GridDependency { wait }) = meaning.and_then(|of| of.sync) {
-            self.footprints.dependency(who, wait);
+            self.footprints.dependency(threads, wait);
         }
     }
 
@@ -93,6 +94,6 @@ impl Observer for FootprintObserver {
     }
 
     fn released(&mut self, address: u64, bytes: u64) {
-        self.footprints.released(address, bytes);
+        self.footprints.freed(address, bytes);
     }
 }

@@ -1,11 +1,11 @@
 //! What a launch does that others may run beside: the global memory that it touches, and what it has to
-//! do with the launches ahead of it and behind it. The simulated device tells it.
+//! do with the launches ahead of it and behind it. The simulated device reports it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use events::{Bytes, Executing};
 use ptx::ast::Space;
-use shadow::hb::{Access, Kind, LANES, Order, Scope};
+use shadow::hb::{Access, LANES, MemoryOrder, OpKind, Scope};
 use shadow::streams::{Footprint, Touch};
 
 use crate::instructions::Instructions;
@@ -28,26 +28,26 @@ struct Learned(HashMap<u64, Threads>);
 
 impl Learned {
     /// Those of a warp that have.
-    fn lanes(&self, who: Executing) -> u32 {
-        match self.0.get(&who.cta) {
+    fn lanes(&self, threads: Executing) -> u32 {
+        match self.0.get(&threads.cta) {
             Some(Threads::All) => u32::MAX,
-            Some(Threads::Lanes(lanes)) => lanes.get(&who.warp).copied().unwrap_or(0),
+            Some(Threads::Lanes(lanes)) => lanes.get(&threads.warp).copied().unwrap_or(0),
             None => 0,
         }
     }
 
     /// Lanes have.
-    fn add(&mut self, who: Executing) {
+    fn add(&mut self, threads: Executing) {
         let none = || Threads::Lanes(HashMap::new());
-        if let Threads::Lanes(lanes) = self.0.entry(who.cta).or_insert_with(none) {
-            *lanes.entry(who.warp).or_default() |= who.lanes;
+        if let Threads::Lanes(lanes) = self.0.entry(threads.cta).or_insert_with(none) {
+            *lanes.entry(threads.warp).or_default() |= threads.lanes;
         }
     }
 
     /// Lanes pass a barrier of their warp together.
-    fn warp_barrier(&mut self, who: Executing) {
-        if self.lanes(who) & who.lanes != 0 {
-            self.add(who);
+    fn warp_barrier(&mut self, threads: Executing) {
+        if self.lanes(threads) & threads.lanes != 0 {
+            self.add(threads);
         }
     }
 
@@ -59,9 +59,9 @@ impl Learned {
     }
 
     /// Lanes may have learned what threads of any CTA have done.
-    fn learns(&mut self, who: Executing) {
+    fn learns(&mut self, threads: Executing) {
         if !self.0.is_empty() {
-            self.add(who);
+            self.add(threads);
         }
     }
 }
@@ -76,23 +76,23 @@ pub(crate) struct FootprintRecorder {
     /// The launch may begin before the one ahead of it has ended.
     early: bool,
     /// The threads that come after that one, by CTA: they have waited for it, or have synchronised with threads that may
-    /// have told them of it.
+    /// have passed it on to them.
     waited: Learned,
     /// The threads that may come after releases by any launch: they have acquired in device scope or wider what was read
     /// strongly.
-    told: Learned,
+    acquired: Learned,
     /// Lanes that have read strongly and not acquired yet, and lanes that have executed a fence, both in such a scope.
-    asked: Lanes,
+    unacquired_reads: Lanes,
     fenced: Lanes,
     /// The CTAs that have let the launch behind begin by a thread that does not come after the one ahead.
     passing_on: HashSet<u64>,
     /// Memory that is nobody's when the launch ends.
-    released: BTreeSet<(u64, u64)>,
+    freed: BTreeSet<(u64, u64)>,
 }
 
 impl FootprintRecorder {
-    /// Follows a launch at its place among the work of all streams, if others may run beside it.
-    pub(crate) fn at_place(at: &At, instructions: &Instructions) -> Option<Self> {
+    /// Follows a launch at its position among the work of all streams, if others may run beside it.
+    pub(crate) fn at_position(at: &At, instructions: &Instructions) -> Option<Self> {
         let wanted = at.may_overlap || at.is_nested() || instructions.lets_others_begin;
         wanted.then(|| Self {
             early: at.is_early(),
@@ -102,7 +102,7 @@ impl FootprintRecorder {
 
     pub(crate) fn finish(mut self) -> Followed {
         self.touched.passing_on = self.passing_on.len() as u64;
-        for &(address, bytes) in &self.released {
+        for &(address, bytes) in &self.freed {
             for print in self.touched.prints() {
                 print.forget(address, bytes);
             }
@@ -110,80 +110,88 @@ impl FootprintRecorder {
         self.touched
     }
 
-    /// Memory that `allocated` has told of is given back.
-    pub(crate) fn released(&mut self, address: u64, bytes: u64) {
-        self.released.insert((address, bytes));
+    /// Memory that `allocated` has reported is given back.
+    pub(crate) fn freed(&mut self, address: u64, bytes: u64) {
+        self.freed.insert((address, bytes));
     }
 
     /// The footprints that lanes leave now, and which of them leave each.
-    fn prints(&mut self, who: Executing) -> impl Iterator<Item = (&mut Footprint, u32)> {
+    fn prints(&mut self, threads: Executing) -> impl Iterator<Item = (&mut Footprint, u32)> {
         let before = match self.early {
-            true => who.lanes & !self.waited.lanes(who),
+            true => threads.lanes & !self.waited.lanes(threads),
             false => 0,
         };
-        let untold = who.lanes & !self.told.lanes(who);
+        let unacquired = threads.lanes & !self.acquired.lanes(threads);
         let touched = &mut self.touched;
-        let known = [(&mut touched.all, who.lanes), (&mut touched.early, before)];
-        let untold = touched.untold.as_mut().map(|print| (print, untold));
-        known.into_iter().chain(untold)
+        let known = [
+            (&mut touched.all, threads.lanes),
+            (&mut touched.early, before),
+        ];
+        let unacquired = touched.unacquired.as_mut().map(|print| (print, unacquired));
+        known.into_iter().chain(unacquired)
     }
 
     /// Lanes execute `griddepcontrol`.
-    pub(crate) fn dependency(&mut self, who: Executing, wait: bool) {
+    pub(crate) fn dependency(&mut self, threads: Executing, wait: bool) {
         if wait {
             if self.early {
-                self.waited.add(who);
+                self.waited.add(threads);
             }
             return;
         }
         self.touched.lets_others_begin = true;
-        if self.early && who.lanes & !self.waited.lanes(who) != 0 {
-            self.passing_on.insert(who.cta);
+        if self.early && threads.lanes & !self.waited.lanes(threads) != 0 {
+            self.passing_on.insert(threads.cta);
         }
     }
 
     /// Lanes pass a barrier of their warp together.
-    pub(crate) fn warp_barrier(&mut self, who: Executing) {
-        self.waited.warp_barrier(who);
-        self.told.warp_barrier(who);
+    pub(crate) fn warp_barrier(&mut self, threads: Executing) {
+        self.waited.warp_barrier(threads);
+        self.acquired.warp_barrier(threads);
     }
 
     /// A barrier of a CTA completes.
     pub(crate) fn complete(&mut self, cta: u64) {
         self.waited.complete(cta);
-        self.told.complete(cta);
+        self.acquired.complete(cta);
     }
 
     /// Lanes may have learned what threads of any CTA have done: by a strong read, or at an mbarrier or the barrier of
     /// a cluster.
-    pub(crate) fn learns(&mut self, who: Executing) {
-        self.waited.learns(who);
-        self.told.learns(who);
+    pub(crate) fn learns(&mut self, threads: Executing) {
+        self.waited.learns(threads);
+        self.acquired.learns(threads);
     }
 
     /// Lanes execute a fence.
-    pub(crate) fn fence(&mut self, who: Executing, scope: Scope) {
+    pub(crate) fn fence(&mut self, threads: Executing, scope: Scope) {
         if scope < Scope::Gpu {
             return;
         }
-        let warp = (who.cta, who.warp);
-        *self.fenced.entry(warp).or_default() |= who.lanes;
-        let lanes = self.asked.get(&warp).map_or(0, |asked| asked & who.lanes);
+        let warp = (threads.cta, threads.warp);
+        *self.fenced.entry(warp).or_default() |= threads.lanes;
+        let lanes = self
+            .unacquired_reads
+            .get(&warp)
+            .map_or(0, |unacquired_reads| unacquired_reads & threads.lanes);
         if lanes != 0 {
-            self.tell(Executing { lanes, ..who });
+            self.acquires(Executing { lanes, ..threads });
         }
     }
 
     /// Lanes may come after a release by another launch.
-    fn tell(&mut self, who: Executing) {
-        let Followed { all, untold, .. } = &mut self.touched;
-        untold.get_or_insert_with(|| all.clone());
-        self.told.add(who);
+    fn acquires(&mut self, threads: Executing) {
+        let Followed {
+            all, unacquired, ..
+        } = &mut self.touched;
+        unacquired.get_or_insert_with(|| all.clone());
+        self.acquired.add(threads);
     }
 
     /// Lanes access global memory strongly, in device scope or wider: they may set or read flags of other launches.
-    fn signals(&mut self, who: Executing, access: &Access, addresses: &[u64; 32]) {
-        let warp = (who.cta, who.warp);
+    fn signals(&mut self, threads: Executing, access: &Access, addresses: &[u64; 32]) {
+        let warp = (threads.cta, threads.warp);
         let touch = |writes| Touch {
             writes,
             wide: false,
@@ -193,19 +201,19 @@ impl FootprintRecorder {
         let address = |lane: u32| addresses[lane as usize];
         let fenced = self.fenced.get(&warp).copied().unwrap_or(0);
         let releases = match access.order {
-            Order::Release(_) | Order::AcqRel(_) => who.lanes,
-            _ => who.lanes & fenced,
+            MemoryOrder::Release(_) | MemoryOrder::AcqRel(_) => threads.lanes,
+            _ => threads.lanes & fenced,
         };
-        if access.kind != Kind::Load && releases != 0 {
-            let flags = &mut self.touched.released;
-            flags.touch_lanes(touch(true), first(who), releases, address);
+        if access.kind != OpKind::Load && releases != 0 {
+            let flags = &mut self.touched.released_flags;
+            flags.touch_lanes(touch(true), first(threads), releases, address);
         }
-        if access.kind != Kind::Store {
-            let flags = &mut self.touched.asked;
-            flags.touch_lanes(touch(false), first(who), who.lanes, address);
+        if access.kind != OpKind::Store {
+            let flags = &mut self.touched.read_flags;
+            flags.touch_lanes(touch(false), first(threads), threads.lanes, address);
             match access.order {
-                Order::Acquire(_) | Order::AcqRel(_) => self.tell(who),
-                _ => *self.asked.entry(warp).or_default() |= who.lanes,
+                MemoryOrder::Acquire(_) | MemoryOrder::AcqRel(_) => self.acquires(threads),
+                _ => *self.unacquired_reads.entry(warp).or_default() |= threads.lanes,
             }
         }
     }
@@ -213,25 +221,25 @@ impl FootprintRecorder {
     /// Lanes of a warp access memory.
     pub(crate) fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         space: Space,
         access: &Access,
         addresses: &[u64; 32],
     ) {
         let scope = access.order.scope();
         if space == Space::Global {
-            self.touch(who, access, addresses);
+            self.touch(threads, access, addresses);
             if scope >= Some(Scope::Gpu) {
-                self.signals(who, access, addresses);
+                self.signals(threads, access, addresses);
             }
         }
-        if scope.is_some() && access.kind != Kind::Store {
-            self.learns(who);
+        if scope.is_some() && access.kind != OpKind::Store {
+            self.learns(threads);
         }
     }
 
     /// Lanes of a warp access global memory.
-    fn touch(&mut self, who: Executing, access: &Access, addresses: &[u64; 32]) {
+    fn touch(&mut self, threads: Executing, access: &Access, addresses: &[u64; 32]) {
         let scope = access.order.scope();
         // A weak vector is one access; the size of its elements matters to nobody.
         let (bytes, elements) = match scope.is_some() {
@@ -239,7 +247,7 @@ impl FootprintRecorder {
             false => (access.bytes * access.elements, 1),
         };
         let touch = Touch {
-            writes: access.kind != Kind::Load,
+            writes: access.kind != OpKind::Load,
             wide: scope >= Some(Scope::Gpu),
             bytes,
             site: access.site,
@@ -247,8 +255,8 @@ impl FootprintRecorder {
         for element in 0..elements {
             let behind = u64::from(element * bytes);
             let address = |lane: u32| addresses[lane as usize].wrapping_add(behind);
-            for (print, lanes) in self.prints(who) {
-                print.touch_lanes(touch, first(who), lanes, address);
+            for (print, lanes) in self.prints(threads) {
+                print.touch_lanes(touch, first(threads), lanes, address);
             }
         }
     }
@@ -256,12 +264,12 @@ impl FootprintRecorder {
     /// A lane copies bytes. With `reduces` it reduces elements into the target, as that access.
     pub(crate) fn copy(
         &mut self,
-        who: Executing,
+        threads: Executing,
         site: u32,
         [from, to]: [Bytes; 2],
         reduces: Option<Access>,
     ) {
-        let lane = u64::from(who.lanes.trailing_zeros());
+        let lane = u64::from(threads.lanes.trailing_zeros());
         for (at, writes) in [(from, false), (to, true)] {
             let reduces = reduces.filter(|_| writes);
             let scope = reduces.and_then(|access| access.order.scope());
@@ -272,8 +280,8 @@ impl FootprintRecorder {
                 site,
             };
             if at.space == Space::Global {
-                let (by, bytes) = (first(who) + lane, at.count.into());
-                for (print, lanes) in self.prints(who) {
+                let (by, bytes) = (first(threads) + lane, at.count.into());
+                for (print, lanes) in self.prints(threads) {
                     if lanes != 0 {
                         print.touch(touch, by, at.address, bytes);
                     }
@@ -291,6 +299,6 @@ impl FootprintRecorder {
 }
 
 /// The first lane of a warp.
-fn first(who: Executing) -> u64 {
-    who.cta << THREADS_LOG2 | u64::from(who.warp * LANES)
+fn first(threads: Executing) -> u64 {
+    threads.cta << THREADS_LOG2 | u64::from(threads.warp * LANES)
 }

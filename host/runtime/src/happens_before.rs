@@ -16,8 +16,9 @@ use events::{AccessKind, Bytes, Exchange, Executing, Observer, Updated};
 use ptx::ast::Space;
 use ptx::isa::SyncOp;
 use shadow::hb::{
-    Access, Active, Arrival, Atomics, Completion, Engine, Enough, FenceOrder, Issue, Kind, LANES,
-    Launched, LockOrder, Operation, Order, Place, Rule, Shape, Span, Strong, Thread, Warp,
+    Access, Active, Arrival, Atomics, Completion, Engine, Enough, FenceOrder, Issue, LANES,
+    Launched, Location, LockOrder, MemoryOrder, OpKind, Operation, Rule, Shape, Span, Strong,
+    Thread, Warp,
 };
 
 use self::barriers::Barriers;
@@ -42,11 +43,11 @@ pub struct HappensBefore {
     instructions: Arc<Instructions>,
     shape: Shape,
     model: Option<Model>,
-    /// It is told of `fence.sc`s as of others; `order` takes them in the order of this run.
+    /// It receives `fence.sc`s like other events; `order` takes them in the order of this run.
     engine: Engine,
     order: FenceOrder,
     lock_order: LockOrder,
-    /// Looks for unordered strong conflicts, where the model tells of them and there may be any.
+    /// Looks for unordered strong conflicts, where the model reports them and there may be any.
     strong: Option<Strong>,
     /// Orders threads by barriers alone, where somebody asks.
     barriers: Option<Barriers>,
@@ -56,8 +57,8 @@ pub struct HappensBefore {
     values: Values,
     /// Races whose values are not known before the access has been made.
     open: Vec<Open>,
-    /// What was told last is the program's own, and not of a check.
-    told: bool,
+    /// The event received last is the program's own, and not of a check.
+    from_program: bool,
     misuses: BTreeMap<Misused, (Thread, u64)>,
     lifetimes: Option<Lifetimes>,
     /// What a journal leaves open, and what it says of looks.
@@ -71,7 +72,7 @@ pub struct HappensBefore {
     proved: Vec<bool>,
     /// What comes before each request to the device runtime.
     launched: Vec<Launched>,
-    /// What the engine was told, for [`Self::keep_all`].
+    /// What the engine has received, for [`Self::keep_all`].
     traced: Option<Vec<TraceEvent>>,
     /// What happens between two accesses, for [`Self::follow`].
     between: Option<Box<Between>>,
@@ -95,7 +96,7 @@ impl HappensBefore {
             pairs: Pairs::default(),
             values: Values::default(),
             open: Vec::new(),
-            told: false,
+            from_program: false,
             misuses: BTreeMap::new(),
             lifetimes: Lifetimes::of(&shape),
             doubts: Doubts::default(),
@@ -111,9 +112,9 @@ impl HappensBefore {
         }
     }
 
-    /// Keeps what the launch does at its place among the work of all streams, if others may care.
-    pub fn at_place(mut self, at: &At) -> Self {
-        self.footprints = FootprintRecorder::at_place(at, &self.instructions);
+    /// Keeps what the launch does at its position among the work of all streams, if others may care.
+    pub fn at_position(mut self, at: &At) -> Self {
+        self.footprints = FootprintRecorder::at_position(at, &self.instructions);
         self
     }
 
@@ -128,7 +129,7 @@ impl HappensBefore {
             else {
                 continue;
             };
-            if access.order.scope().is_none() && access.kind != Kind::Rmw {
+            if access.order.scope().is_none() && access.kind != OpKind::Rmw {
                 let site = site as usize;
                 let known = self.proved.len().max(site + 1);
                 self.proved.resize(known, false);
@@ -139,8 +140,8 @@ impl HappensBefore {
     }
 
     /// Whether an instruction is one of the program's that means something to it.
-    pub(crate) fn knows(&self, who: Executing) -> bool {
-        self.meaning(who).is_some()
+    pub(crate) fn knows(&self, threads: Executing) -> bool {
+        self.meaning(threads).is_some()
     }
 
     /// What it has found.
@@ -169,47 +170,47 @@ impl HappensBefore {
         }
     }
 
-    /// A weak store that has been told was made before or after strong accesses to the same bytes,
+    /// A weak store that has been recorded was made before or after strong accesses to the same bytes,
     /// and who has observed what hangs on it.
-    pub(crate) fn overtaken(&mut self, who: Executing) {
-        let meaning = self.meaning(who);
+    pub(crate) fn overtaken(&mut self, threads: Executing) {
+        let meaning = self.meaning(threads);
         self.doubts.overtaken.extend(meaning.map(|of| of.site));
     }
 
-    /// So many things were not told.
+    /// So many events were not recorded.
     pub(crate) fn miss(&mut self, count: u64) {
         self.pairs.dropped += count;
     }
 
-    fn with(&mut self, tell: impl Fn(&mut Engine)) {
-        tell(&mut self.engine);
-        self.order.tell(&tell);
+    fn with(&mut self, event: impl Fn(&mut Engine)) {
+        event(&mut self.engine);
+        self.order.forward(&event);
         if let Some(strong) = &mut self.strong {
-            strong.tell(&tell);
+            strong.forward(&event);
         }
         if let Some(barriers) = &mut self.barriers {
-            tell(&mut barriers.engine);
+            event(&mut barriers.engine);
         }
-        self.lock_order.tell(tell);
+        self.lock_order.forward(event);
     }
 
-    /// Tells of a barrier that lanes come to, or go on after.
-    fn barrier(&mut self, who: Executing, lanes: u32, tell: impl Fn(&mut Engine)) {
-        self.have_found(who);
-        tell(&mut self.engine);
-        self.order.tell(&tell);
+    /// Forwards a barrier that lanes come to, or go on after.
+    fn barrier(&mut self, threads: Executing, lanes: u32, event: impl Fn(&mut Engine)) {
+        self.have_found(threads);
+        event(&mut self.engine);
+        self.order.forward(&event);
         if let Some(strong) = &mut self.strong {
-            strong.barrier(warp(who), lanes, &tell);
+            strong.barrier(warp(threads), lanes, &event);
         }
         if let Some(barriers) = &mut self.barriers {
-            tell(&mut barriers.engine);
+            event(&mut barriers.engine);
         }
-        self.lock_order.barrier(warp(who), lanes, tell);
+        self.lock_order.barrier(warp(threads), lanes, event);
     }
 
     /// The access that an instruction is, as it is written.
-    fn written(&self, who: Executing, bytes: u32) -> Option<Access> {
-        let mut access = self.meaning(who)?.access?;
+    fn written(&self, threads: Executing, bytes: u32) -> Option<Access> {
+        let mut access = self.meaning(threads)?.access?;
         if access.bytes == 0 {
             access.bytes = bytes;
         }
@@ -218,21 +219,21 @@ impl HappensBefore {
 
     /// The same access under the model that was asked for.
     fn under_model(&self, mut access: Access) -> Access {
-        if self.model == Some(Model::Scoped) && matches!(access.kind, Kind::Load | Kind::Rmw) {
+        if self.model == Some(Model::Scoped) && matches!(access.kind, OpKind::Load | OpKind::Rmw) {
             // What a strong read observes it acquires.
             access.order = match access.order {
-                Order::Relaxed(scope) => Order::Acquire(scope),
-                Order::Release(scope) => Order::AcqRel(scope),
+                MemoryOrder::Relaxed(scope) => MemoryOrder::Acquire(scope),
+                MemoryOrder::Release(scope) => MemoryOrder::AcqRel(scope),
                 other => other,
             };
         }
         access
     }
 
-    /// What is told now is the program's own.
+    /// What is received now is the program's own.
     fn stamp(&mut self) {
         self.open.clear();
-        self.told = true;
+        self.from_program = true;
         self.engine.stamp(self.values.next());
     }
 
@@ -244,8 +245,8 @@ impl HappensBefore {
             return;
         };
         let cta = race.later.thread.cta;
-        let read = |place| {
-            let (space, address) = sides::address(&shape, cta, place)?;
+        let read = |location| {
+            let (space, address) = sides::address(&shape, cta, location)?;
             read(space, address)
         };
         let sides = Sides {
@@ -258,27 +259,27 @@ impl HappensBefore {
             self.pairs.settle(open, &sides);
         }
         let mixed = self.open.iter().filter(|open| sides.is_mixed(&open.race));
-        let mixed: Vec<Place> = mixed.map(|open| open.race.place).collect();
-        for (place, now) in mixed.iter().filter_map(|&at| Some((at, read(at)?))) {
-            self.values.mixed(place, now);
+        let mixed: Vec<Location> = mixed.map(|open| open.race.location).collect();
+        for (location, now) in mixed.iter().filter_map(|&at| Some((at, read(at)?))) {
+            self.values.mixed(location, now);
         }
         self.open.clear();
         self.pairs
             .explain(&self.engine, &self.lock_order, &self.instructions);
     }
 
-    fn meaning(&self, who: Executing) -> Option<Meaning> {
-        self.instructions.at(who.offset)
+    fn meaning(&self, threads: Executing) -> Option<Meaning> {
+        self.instructions.at(threads.offset)
     }
 
-    fn shared(&self, who: Executing, address: u64) -> Place {
-        in_shared(&self.shape, who.cta, address)
+    fn shared(&self, threads: Executing, address: u64) -> Location {
+        in_shared(&self.shape, threads.cta, address)
     }
 
-    fn place(&self, who: Executing, at: Bytes) -> Option<Place> {
+    fn location(&self, threads: Executing, at: Bytes) -> Option<Location> {
         match at.space {
-            Space::Shared | Space::SharedCluster => Some(self.shared(who, at.address)),
-            Space::Global => Some(Place::Global(at.address)),
+            Space::Shared | Space::SharedCluster => Some(self.shared(threads, at.address)),
+            Space::Global => Some(Location::Global(at.address)),
             _ => None,
         }
     }
@@ -289,24 +290,24 @@ pub(crate) fn each(lanes: u32) -> impl Iterator<Item = u32> {
     (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
 }
 
-fn warp(who: Executing) -> Warp {
+fn warp(threads: Executing) -> Warp {
     Warp {
-        cta: who.cta,
-        warp: who.warp,
+        cta: threads.cta,
+        warp: threads.warp,
     }
 }
 
-fn active(who: Executing) -> Active {
+fn active(threads: Executing) -> Active {
     Active {
-        warp: warp(who),
-        lanes: who.lanes,
+        warp: warp(threads),
+        lanes: threads.lanes,
     }
 }
 
 impl Observer for HappensBefore {
     fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         kind: AccessKind,
         space: Space,
         addresses: &[u64; 32],
@@ -316,51 +317,53 @@ impl Observer for HappensBefore {
         if !wanted && kind == AccessKind::Load {
             return;
         }
-        self.told = false;
-        let Some(meaning) = self.meaning(who) else {
+        self.from_program = false;
+        let Some(meaning) = self.meaning(threads) else {
             return;
         };
         if let Some(barriers) = &mut self.barriers {
-            barriers.together = barriers.warp_synchronous.then_some(who);
+            barriers.together = barriers.warp_synchronous.then_some(threads);
         }
-        self.have_found(who);
+        self.have_found(threads);
         if self.proved.get(meaning.site as usize) == Some(&true) {
             if let (Some(access), Some(footprints)) = (meaning.access, &mut self.footprints) {
-                footprints.access(who, space, &access, addresses);
+                footprints.access(threads, space, &access, addresses);
             }
             return;
         }
         self.stamp();
-        let written = self.written(who, bytes).filter(|_| wanted);
+        let written = self.written(threads, bytes).filter(|_| wanted);
         let Some(written) = written else {
             return;
         };
         let access = self.under_model(written);
         if let Some(footprints) = &mut self.footprints {
             match meaning.grid {
-                None => footprints.access(who, space, &access, addresses),
-                Some(_) => footprints.learns(who),
+                None => footprints.access(threads, space, &access, addresses),
+                Some(_) => footprints.learns(threads),
             }
         }
         let shape = self.shape;
-        let step = meaning.grid.map_or(0, |part| self.grid.step(who.cta, part));
-        let place = |lane: u32| {
+        let step = meaning
+            .grid
+            .map_or(0, |part| self.grid.step(threads.cta, part));
+        let location = |lane: u32| {
             at(
                 &shape,
-                who.cta,
+                threads.cta,
                 space,
                 addresses[lane as usize].wrapping_sub(step),
             )
         };
-        self.exists(who, written.order.scope().is_none(), place);
-        let reads = matches!(written.kind, Kind::Load | Kind::Rmw);
+        self.exists(threads, written.order.scope().is_none(), location);
+        let reads = matches!(written.kind, OpKind::Load | OpKind::Rmw);
         if let (Some(lifetimes), true, Some(_)) =
             (&mut self.lifetimes, reads, written.order.scope())
         {
-            lifetimes.hear(&mut self.engine, warp(who), who.lanes);
+            lifetimes.hear(&mut self.engine, warp(threads), threads.lanes);
         }
         if !self.knows_swaps && reads && written.order.scope().is_some() {
-            let first = each(who.lanes).next().map(place);
+            let first = each(threads.lanes).next().map(location);
             first
                 .into_iter()
                 .for_each(|at| self.doubts.reads_strongly(at));
@@ -369,34 +372,34 @@ impl Observer for HappensBefore {
         if atomics != Atomics::Any {
             self.atomics(atomics);
         }
-        self.hear(who, || EventKind::Access {
+        self.hear(threads, || EventKind::Access {
             access: written,
-            places: each(who.lanes).map(place).collect(),
+            locations: each(threads.lanes).map(location).collect(),
         });
         if let Some(barriers) = &mut self.barriers {
-            barriers.access(active(who), &written, place);
+            barriers.access(active(threads), &written, location);
         }
         let of = self.use_of(&meaning);
-        // What becomes of them is told when their values are.
-        let told_later = meaning.swaps || self.follows_updates(&meaning);
+        // What becomes of them is received when their values are.
+        let values_later = meaning.swaps || self.follows_updates(&meaning);
         let (pairs, lock_order, engine) = (&mut self.pairs, &mut self.lock_order, &mut self.engine);
         if let Some(strong) = &mut self.strong {
-            strong.access(engine, lock_order, active(who), &written, of, place);
+            strong.access(engine, lock_order, active(threads), &written, of, location);
         }
         if meaning.swaps {
-            lock_order.before(engine, who.lanes, place);
+            lock_order.before(engine, threads.lanes, location);
         }
         let doubts = match self.knows_swaps {
             true => Vec::new(),
             false => {
                 let fences = &mut self.order;
                 let orders = Orders { engine, fences };
-                self.polls.met(orders, active(who), &written, place)
+                self.polls.met(orders, active(threads), &written, location)
             }
         };
         let (open, instructions) = (&mut self.open, &self.instructions);
         let mut races = Vec::new();
-        engine.access_until(warp(who), who.lanes, &access, place, |race| {
+        engine.access_until(warp(threads), threads.lanes, &access, location, |race| {
             races.push(race);
             match self.order.may_order(&race) {
                 true => Enough::Never,
@@ -409,7 +412,7 @@ impl Observer for HappensBefore {
         }
         let loads = |site| {
             let access: Option<Access> = instructions.access(site);
-            access.is_some_and(|access| access.kind == Kind::Load)
+            access.is_some_and(|access| access.kind == OpKind::Load)
         };
         let idle = races.iter().filter(|_| self.idle);
         for race in idle.filter(|race| loads(race.earlier.site)) {
@@ -424,18 +427,18 @@ impl Observer for HappensBefore {
             let stores = sides::are_stores(instructions, &race);
             open.extend(pairs.keep(class, race, stores));
         }
-        let looks = !self.knows_swaps && (self.idle || written.kind == Kind::Load);
+        let looks = !self.knows_swaps && (self.idle || written.kind == OpKind::Load);
         if looks {
             let polls = &mut self.polls;
-            polls.look(engine, active(who), &written, self.idle, place);
+            polls.look(engine, active(threads), &written, self.idle, location);
         }
-        self.order.access(active(who), &access, place);
+        self.order.access(active(threads), &access, location);
         pairs.explain(engine, lock_order, instructions);
         if meaning.waits && meaning.grid.is_none() {
-            pairs.waited(engine, warp(who), who.lanes);
+            pairs.waited(engine, warp(threads), threads.lanes);
         }
-        if !told_later {
-            lock_order.access(engine, active(who), &access, place, |predicted| {
+        if !values_later {
+            lock_order.access(engine, active(threads), &access, location, |predicted| {
                 pairs.keep_predicted(Class::LockOrder, predicted, None, None);
             });
         }
@@ -446,36 +449,36 @@ impl Observer for HappensBefore {
 
     fn exchanged(
         &mut self,
-        who: Executing,
+        threads: Executing,
         space: Space,
         addresses: &[u64; 32],
         exchange: Exchange<'_>,
     ) {
-        self.swapped(who, space, addresses, exchange);
+        self.swapped(threads, space, addresses, exchange);
     }
 
     fn updated(
         &mut self,
-        who: Executing,
+        threads: Executing,
         space: Space,
         addresses: &[u64; 32],
         updated: Updated<'_>,
     ) {
-        self.counted(who, space, addresses, updated);
+        self.counted(threads, space, addresses, updated);
     }
 
     fn follows(&self, space: Space) -> bool {
         matches!(space, Space::Shared | Space::SharedCluster | Space::Global)
     }
 
-    fn changes(&mut self, who: Executing, lane: u32, space: Space, address: u64, before: u32) {
+    fn changes(&mut self, threads: Executing, lane: u32, space: Space, address: u64, before: u32) {
         let word = Bytes {
             space,
             address,
             count: 4,
         };
-        if let Some(place) = self.place(who, word).filter(|_| self.told) {
-            self.values.change(place, lane, before);
+        if let Some(location) = self.location(threads, word).filter(|_| self.from_program) {
+            self.values.change(location, lane, before);
         }
     }
 
@@ -484,14 +487,14 @@ impl Observer for HappensBefore {
         self.go_on();
     }
 
-    fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
-        self.comes(who, id);
-        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+    fn arrive(&mut self, threads: Executing, id: u32, waits: bool) {
+        self.comes(threads, id);
+        let sync = self.meaning(threads).and_then(|meaning| meaning.sync);
         let counted = matches!(sync, Some(SyncOp::CtaBarrier { count: Some(_), .. }));
         let arrival = Arrival { id, waits, counted };
-        self.hear(who, || EventKind::Arrive { id, waits, counted });
-        self.barrier(who, who.lanes, |engine| {
-            engine.arrive(warp(who), who.lanes, arrival);
+        self.hear(threads, || EventKind::Arrive { id, waits, counted });
+        self.barrier(threads, threads.lanes, |engine| {
+            engine.arrive(warp(threads), threads.lanes, arrival);
         });
     }
 
@@ -512,69 +515,73 @@ impl Observer for HappensBefore {
         }
     }
 
-    fn warp_barrier(&mut self, who: Executing) {
+    fn warp_barrier(&mut self, threads: Executing) {
         // Lanes that have exited count as having arrived where the whole warp is meant.
-        let lanes = match self.meaning(who) {
+        let lanes = match self.meaning(threads) {
             Some(Meaning {
                 whole_warp: true, ..
             }) => u32::MAX,
-            _ => who.lanes,
+            _ => threads.lanes,
         };
-        self.hear(Executing { lanes, ..who }, || EventKind::WarpBarrier);
+        self.hear(Executing { lanes, ..threads }, || EventKind::WarpBarrier);
         if let Some(footprints) = &mut self.footprints {
-            footprints.warp_barrier(Executing { lanes, ..who });
+            footprints.warp_barrier(Executing { lanes, ..threads });
         }
-        self.barrier(who, lanes, |engine| engine.warp_barrier(warp(who), lanes));
+        self.barrier(threads, lanes, |engine| {
+            engine.warp_barrier(warp(threads), lanes)
+        });
     }
 
-    fn fence(&mut self, who: Executing) {
-        self.fences(who);
+    fn fence(&mut self, threads: Executing) {
+        self.fences(threads);
     }
 
-    fn copies(&mut self, who: Executing) {
-        let Some(meaning) = self.meaning(who) else {
+    fn copies(&mut self, threads: Executing) {
+        let Some(meaning) = self.meaning(threads) else {
             return;
         };
         match meaning.sync {
             Some(SyncOp::CommitGroup) => {
-                self.hear(who, || EventKind::Commit {
+                self.hear(threads, || EventKind::Commit {
                     bulk: meaning.proxy,
                 });
-                self.with(|engine| engine.commit(warp(who), who.lanes, meaning.proxy));
+                self.with(|engine| engine.commit(warp(threads), threads.lanes, meaning.proxy));
             }
             _ => {
-                self.hear(who, || EventKind::Wait(meaning.waited));
-                self.with(|engine| engine.wait(warp(who), who.lanes, meaning.waited));
+                self.hear(threads, || EventKind::Wait(meaning.waited));
+                self.with(|engine| engine.wait(warp(threads), threads.lanes, meaning.waited));
             }
         }
     }
 
-    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
-        let Some(meaning) = self.meaning(who) else {
+    fn copy(&mut self, threads: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
+        let Some(meaning) = self.meaning(threads) else {
             return;
         };
         if let Some(footprints) = &mut self.footprints {
-            footprints.copy(who, meaning.site, [from, to], meaning.reduces());
+            footprints.copy(threads, meaning.site, [from, to], meaning.reduces());
         }
         let ends = match mbarrier {
-            Some(address) => Completion::Mbarrier(self.shared(who, address)),
+            Some(address) => Completion::Mbarrier(self.shared(threads, address)),
             None => Completion::Group,
         };
-        let (Some(source), Some(target)) = (self.place(who, from), self.place(who, to)) else {
+        let (Some(source), Some(target)) =
+            (self.location(threads, from), self.location(threads, to))
+        else {
             return;
         };
         self.stamp();
         // Whoever waits for the copy waits in that block.
-        let me = warp(who).lane(who.lanes.trailing_zeros());
-        for place in [source, target] {
+        let me = warp(threads).lane(threads.lanes.trailing_zeros());
+        for location in [source, target] {
             let lanes = 1 << me.lane;
-            self.exists(Executing { lanes, ..who }, false, |_| place);
+            self.exists(Executing { lanes, ..threads }, false, |_| location);
         }
-        let [from, to] = [(source, from), (target, to)].map(|(place, of)| Span {
-            place,
+        let [from, to] = [(source, from), (target, to)].map(|(location, of)| Span {
+            location,
             bytes: of.count,
         });
-        self.hear(who, || EventKind::Copy {
+        self.hear(threads, || EventKind::Copy {
             from,
             to,
             ends,
@@ -593,10 +600,10 @@ impl Observer for HappensBefore {
         if !self.knows_swaps {
             self.doubts
                 .copies(meaning.site, target, issue.reduces.is_some());
-            for (kind, Span { place, bytes }) in [(Kind::Load, from), (Kind::Store, to)] {
+            for (kind, Span { location, bytes }) in [(OpKind::Load, from), (OpKind::Store, to)] {
                 let access = Access {
                     kind,
-                    order: Order::Weak,
+                    order: MemoryOrder::Weak,
                     bytes,
                     elements: 1,
                     site: meaning.site,
@@ -607,7 +614,7 @@ impl Observer for HappensBefore {
                 };
                 let fences = &mut self.order;
                 let orders = Orders { engine, fences };
-                doubts.extend(self.polls.met(orders, active, &access, |_| place));
+                doubts.extend(self.polls.met(orders, active, &access, |_| location));
             }
         }
         let mut races = Vec::new();
@@ -627,64 +634,64 @@ impl Observer for HappensBefore {
             }
         }
         pairs.explain(engine, &self.lock_order, &self.instructions);
-        let tell = |engine: &mut Engine| engine.copy(me, from, to, issue, |_| ());
-        self.order.tell(tell);
+        let event = |engine: &mut Engine| engine.copy(me, from, to, issue, |_| ());
+        self.order.forward(event);
         if let Some(barriers) = &mut self.barriers {
             if let Completion::Mbarrier(at) = ends {
                 barriers.operates(me, meaning.site, at, Operation::Complete);
             }
             barriers.copy(me, from, to, issue);
         }
-        self.lock_order.tell(tell);
+        self.lock_order.forward(event);
     }
 
-    fn dependency(&mut self, who: Executing) {
-        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+    fn dependency(&mut self, threads: Executing) {
+        let sync = self.meaning(threads).and_then(|meaning| meaning.sync);
         if let (Some(footprints), Some(SyncOp::GridDependency { wait })) =
             (&mut self.footprints, sync)
         {
-            footprints.dependency(who, wait);
+            footprints.dependency(threads, wait);
         }
     }
 
-    fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
+    fn mbarrier(&mut self, threads: Executing, address: u64, over: bool) {
         if let Some(footprints) = &mut self.footprints {
-            footprints.learns(who);
+            footprints.learns(threads);
         }
-        self.operates(who, address, over);
+        self.operates(threads, address, over);
     }
 
-    fn mbarrier_complete(&mut self, who: Executing, address: u64) {
-        let at = self.shared(who, address);
-        self.hear(who, || EventKind::MbarrierComplete { at });
+    fn mbarrier_complete(&mut self, threads: Executing, address: u64) {
+        let at = self.shared(threads, address);
+        self.hear(threads, || EventKind::MbarrierComplete { at });
         self.with(|engine| engine.mbarrier_complete(at));
         if let Some(barriers) = &mut self.barriers {
             barriers.ends(at);
         }
     }
 
-    fn cluster_arrive(&mut self, who: Executing, phase: u64) {
-        let sync = self.meaning(who).and_then(|meaning| meaning.sync);
+    fn cluster_arrive(&mut self, threads: Executing, phase: u64) {
+        let sync = self.meaning(threads).and_then(|meaning| meaning.sync);
         let relaxed = matches!(sync, Some(SyncOp::ClusterBarrier { relaxed: true, .. }));
-        self.hear(who, || EventKind::ClusterArrive { phase, relaxed });
+        self.hear(threads, || EventKind::ClusterArrive { phase, relaxed });
         if let Some(lifetimes) = &mut self.lifetimes {
-            lifetimes.arrive(warp(who), who.lanes, phase);
+            lifetimes.arrive(warp(threads), threads.lanes, phase);
         }
-        self.barrier(who, who.lanes, |engine| {
-            engine.cluster_arrive(warp(who), who.lanes, phase, relaxed);
+        self.barrier(threads, threads.lanes, |engine| {
+            engine.cluster_arrive(warp(threads), threads.lanes, phase, relaxed);
         });
     }
 
-    fn cluster_wait(&mut self, who: Executing, phase: u64) {
-        self.hear(who, || EventKind::ClusterWait { phase });
+    fn cluster_wait(&mut self, threads: Executing, phase: u64) {
+        self.hear(threads, || EventKind::ClusterWait { phase });
         if let Some(footprints) = &mut self.footprints {
-            footprints.learns(who);
+            footprints.learns(threads);
         }
         if let Some(lifetimes) = &mut self.lifetimes {
-            lifetimes.wait(&mut self.engine, warp(who), who.lanes, phase);
+            lifetimes.wait(&mut self.engine, warp(threads), threads.lanes, phase);
         }
-        self.barrier(who, who.lanes, |engine| {
-            engine.cluster_wait(warp(who), who.lanes, phase);
+        self.barrier(threads, threads.lanes, |engine| {
+            engine.cluster_wait(warp(threads), threads.lanes, phase);
         });
     }
 
@@ -700,20 +707,20 @@ impl Observer for HappensBefore {
 
     fn released(&mut self, address: u64, bytes: u64) {
         if let Some(footprints) = &mut self.footprints {
-            footprints.released(address, bytes);
+            footprints.freed(address, bytes);
         }
     }
 
-    fn requested(&mut self, who: Executing, number: usize) {
-        let me = warp(who).lane(who.lanes.trailing_zeros());
+    fn requested(&mut self, threads: Executing, number: usize) {
+        let me = warp(threads).lane(threads.lanes.trailing_zeros());
         let known = self.engine.launches(me);
         debug_assert_eq!(number, self.launched.len());
         self.launched.push(known);
     }
 
-    fn misuse(&mut self, who: Executing, misuse: events::Misuse, offset: u32) {
+    fn misuse(&mut self, threads: Executing, misuse: events::Misuse, offset: u32) {
         let site = |offset| self.instructions.at(offset).map(|meaning| meaning.site);
-        let Some(here) = site(who.offset) else {
+        let Some(here) = site(threads.offset) else {
             return;
         };
         let key = Misused {
@@ -721,21 +728,22 @@ impl Observer for HappensBefore {
             before: site(offset).unwrap_or(here),
             now: here,
         };
-        let me = warp(who).lane(who.lanes.trailing_zeros());
+        let me = warp(threads).lane(threads.lanes.trailing_zeros());
         self.misuses.entry(key).or_insert((me, 0)).1 += 1;
     }
 
-    fn exit(&mut self, who: Executing) {
-        self.hear(who, || EventKind::Exit);
-        self.departs(who);
-        self.engine.exit(warp(who), who.lanes);
+    fn exit(&mut self, threads: Executing) {
+        self.hear(threads, || EventKind::Exit);
+        self.departs(threads);
+        self.engine.exit(warp(threads), threads.lanes);
         if let Some(strong) = &mut self.strong {
-            strong.exit(warp(who), who.lanes);
+            strong.exit(warp(threads), threads.lanes);
         }
-        self.order.tell(|engine| engine.exit(warp(who), who.lanes));
+        self.order
+            .forward(|engine| engine.exit(warp(threads), threads.lanes));
         if let Some(barriers) = &mut self.barriers {
-            barriers.exit(who, self.shape.threads);
+            barriers.exit(threads, self.shape.threads);
         }
-        self.lock_order.exit(warp(who), who.lanes);
+        self.lock_order.exit(warp(threads), threads.lanes);
     }
 }

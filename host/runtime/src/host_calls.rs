@@ -139,13 +139,16 @@ mod tests {
     #[test]
     fn a_place_is_written_down_once() {
         let mut calls = HostCalls::default();
-        let mut told = Vec::new();
+        let mut recorded = Vec::new();
         // One call in the code, however it is compiled.
         for _ in 0..std::hint::black_box(3) {
-            told.push(calls.here());
+            recorded.push(calls.here());
         }
-        assert!(told.iter().all(|(number, _)| *number == 1));
-        assert_eq!(told.iter().filter(|(_, event)| event.is_some()).count(), 1);
+        assert!(recorded.iter().all(|(number, _)| *number == 1));
+        assert_eq!(
+            recorded.iter().filter(|(_, event)| event.is_some()).count(),
+            1
+        );
         assert_eq!(calls.here().0, 2);
     }
 }

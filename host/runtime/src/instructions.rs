@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use ptx::ast::{Instruction, Module, Operand};
 use ptx::isa::{self, AtomicOp, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
-use shadow::hb::{Access, Atomics, Kind, Look, Order, Scope, Waited};
+use shadow::hb::{Access, Atomics, Look, MemoryOrder, OpKind, Scope, Waited};
 
 use crate::{grid, log, names};
 
@@ -42,9 +42,9 @@ pub(crate) struct Meaning {
     pub(crate) fences_inits: bool,
     /// A barrier of all lanes.
     pub(crate) whole_warp: bool,
-    /// An `atom.exch` or `atom.cas` that [`events::Observer::exchanged`] tells more of.
+    /// An `atom.exch` or `atom.cas` that [`events::Observer::exchanged`] receives more of.
     pub(crate) swaps: bool,
-    /// An atomic that [`events::Observer::updated`] tells more of.
+    /// An atomic that [`events::Observer::updated`] receives more of.
     pub(crate) updates: bool,
     /// Bytes of a lane's line, for matrix loads and stores; else 0.
     pub(crate) line: u32,
@@ -72,7 +72,7 @@ impl Meaning {
     /// What it is for, if it is an atomic.
     pub(crate) fn atomics(&self) -> Atomics {
         match self.access {
-            Some(access) if matches!(access.kind, Kind::Rmw | Kind::Reduction) => match () {
+            Some(access) if matches!(access.kind, OpKind::Rmw | OpKind::Reduction) => match () {
                 () if self.counts => Atomics::Count,
                 () if self.waits => Atomics::Wait,
                 () if self.signal => Atomics::Signal,
@@ -279,13 +279,15 @@ fn waited(instruction: &Instruction) -> Waited {
 /// What an operation on an mbarrier does to the memory where that lies. Operations on an object are
 /// atomic whoever makes them; that memory is one is written like any data. That it is none any more is
 /// not: libraries invalidate when all have waited, which they need not know of one another, and who
-/// still uses the object is told.
+/// still uses the object is reported.
 fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {
     let (kind, order) = match op {
-        MbarrierOp::Init => (Kind::Store, Order::Weak),
-        MbarrierOp::TestWait | MbarrierOp::TryWait => (Kind::Load, Order::Relaxed(Scope::Sys)),
+        MbarrierOp::Init => (OpKind::Store, MemoryOrder::Weak),
+        MbarrierOp::TestWait | MbarrierOp::TryWait => {
+            (OpKind::Load, MemoryOrder::Relaxed(Scope::Sys))
+        }
         MbarrierOp::Inval | MbarrierOp::PendingCount => return None,
-        _ => (Kind::Reduction, Order::Relaxed(Scope::Sys)),
+        _ => (OpKind::Reduction, MemoryOrder::Relaxed(Scope::Sys)),
     };
     Some(Access {
         kind,
@@ -301,43 +303,43 @@ fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {
 fn access(op: &MemoryOp, site: u32) -> Option<Access> {
     if op.kind == MemoryKind::Texture {
         return Some(Access {
-            kind: Kind::Load,
-            order: Order::ReadOnly,
+            kind: OpKind::Load,
+            order: MemoryOrder::ReadOnly,
             bytes: 0,
             elements: 1,
             site,
         });
     }
     let kind = match op.kind {
-        MemoryKind::Load => Kind::Load,
-        MemoryKind::Store => Kind::Store,
-        MemoryKind::Rmw => Kind::Rmw,
-        MemoryKind::Reduction => Kind::Reduction,
-        MemoryKind::MatrixLoad | MemoryKind::SurfaceLoad => Kind::Load,
-        MemoryKind::MatrixStore | MemoryKind::SurfaceStore => Kind::Store,
+        MemoryKind::Load => OpKind::Load,
+        MemoryKind::Store => OpKind::Store,
+        MemoryKind::Rmw => OpKind::Rmw,
+        MemoryKind::Reduction => OpKind::Reduction,
+        MemoryKind::MatrixLoad | MemoryKind::SurfaceLoad => OpKind::Load,
+        MemoryKind::MatrixStore | MemoryKind::SurfaceStore => OpKind::Store,
         // `cp.reduce.async.bulk` and `red.async`. Observers get them as copies.
-        MemoryKind::BulkCopy | MemoryKind::AsyncStore if op.op.is_some() => Kind::Reduction,
+        MemoryKind::BulkCopy | MemoryKind::AsyncStore if op.op.is_some() => OpKind::Reduction,
         _ => return None,
     };
     let copied = matches!(op.kind, MemoryKind::BulkCopy | MemoryKind::AsyncStore);
-    let told = !op.is_plain() && !copied;
+    let observed = !op.is_plain() && !copied;
     let within = op.scope;
     let order = match op.sem {
-        Semantics::Weak if op.nc => Order::ReadOnly,
-        Semantics::Weak => Order::Weak,
-        Semantics::Relaxed => Order::Relaxed(within),
-        Semantics::Acquire => Order::Acquire(within),
-        Semantics::Release => Order::Release(within),
-        Semantics::AcqRel => Order::AcqRel(within),
-        Semantics::Volatile | Semantics::Mmio => Order::Relaxed(Scope::Sys),
+        Semantics::Weak if op.nc => MemoryOrder::ReadOnly,
+        Semantics::Weak => MemoryOrder::Weak,
+        Semantics::Relaxed => MemoryOrder::Relaxed(within),
+        Semantics::Acquire => MemoryOrder::Acquire(within),
+        Semantics::Release => MemoryOrder::Release(within),
+        Semantics::AcqRel => MemoryOrder::AcqRel(within),
+        Semantics::Volatile | Semantics::Mmio => MemoryOrder::Relaxed(Scope::Sys),
     };
     let bytes = op.atomic_bytes();
-    (told || bytes > 0).then_some(Access {
+    (observed || bytes > 0).then_some(Access {
         kind,
         order,
-        bytes: if told { 0 } else { bytes },
-        // What is told is told whole.
-        elements: if told {
+        bytes: if observed { 0 } else { bytes },
+        // What is observed is observed whole.
+        elements: if observed {
             1
         } else {
             u32::from(op.vector.max(1)) * op.halves()

@@ -27,7 +27,6 @@ mod names;
 pub mod options;
 mod pairs;
 mod phases;
-mod place;
 pub mod progress;
 mod proofs;
 mod repair;
@@ -35,6 +34,7 @@ mod replay;
 pub mod session;
 pub mod shadow_memory;
 mod sides;
+mod source_position;
 pub mod streams;
 pub mod traced;
 mod used;
@@ -44,7 +44,9 @@ mod verify;
 
 use report::log;
 
-pub use checker::{Ancestor, Checker, Extent, ModuleKey, Outcome, PendingLaunch, Prepared, thread};
+pub use checker::{
+    Ancestor, Checker, Extent, LaunchOutcome, ModuleKey, PendingLaunch, Prepared, thread,
+};
 pub use choice::Choice;
 pub use code::{Code, FIRST_SITE};
 pub use findings::Findings;

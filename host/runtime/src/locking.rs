@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use shadow::hb::{Cause, Held, LockOrder, Place};
+use shadow::hb::{Cause, Held, Location, LockOrder};
 
 use crate::allocations::Allocations;
 use crate::instructions::Instructions;
@@ -11,7 +11,7 @@ use crate::log;
 use crate::options::Model;
 use crate::pairs::{Class, Found};
 
-/// Leaves what can be told at the end of a launch: words that turned out to be no locks are left
+/// Leaves what can be reported at the end of a launch: words that turned out to be no locks are left
 /// out, and what is a data race besides is that.
 pub(crate) fn sort_out(
     mut found: Vec<Found>,
@@ -33,12 +33,12 @@ pub(crate) fn sort_out(
     let of_locks = |of: &&Found| of.class == Class::LockOrder && is_lock_order(of, lock_order);
     let predicted: HashSet<(u32, u32)> = found.iter().filter(of_locks).map(sites).collect();
     found.retain(|found| {
-        let told = model != Some(Model::Ptx) && !races.contains(&sites(found));
+        let may_report = model != Some(Model::Ptx) && !races.contains(&sites(found));
         match found.class {
             Class::Race => true,
-            Class::Strong => told && is_told(found, instructions, model),
-            Class::LockOrder => told && is_lock_order(found, lock_order),
-            Class::Fences | Class::Counted => told && !predicted.contains(&sites(found)),
+            Class::Strong => may_report && is_reported(found, instructions, model),
+            Class::LockOrder => may_report && is_lock_order(found, lock_order),
+            Class::Fences | Class::Counted => may_report && !predicted.contains(&sites(found)),
         }
     });
     found
@@ -49,10 +49,10 @@ fn is_lock_order(found: &Found, lock_order: &LockOrder) -> bool {
     !lock_order.is_spoiled() && found.locks.iter().any(|held| !held.is_empty())
 }
 
-/// True when an unordered strong conflict is told under a model: by default that of volatile data,
+/// True when an unordered strong conflict is reported under a model: by default that of volatile data,
 /// of which C++ says that it is a race, and what is handed over by too narrow a scope or under a lock
 /// without its fences; what is written as relaxed is meant to be so, and so is a look beside atomics.
-fn is_told(found: &Found, instructions: &Instructions, model: Option<Model>) -> bool {
+fn is_reported(found: &Found, instructions: &Instructions, model: Option<Model>) -> bool {
     let sites = [found.race.earlier.site, found.race.later.site];
     let sites = sites.map(|site| instructions.site(site));
     let all = |is: fn(&log::Site) -> bool| sites.iter().all(|site| site.is_some_and(is));
@@ -88,11 +88,11 @@ pub(crate) fn sites(held: &Held) -> impl Iterator<Item = u32> {
 pub(crate) fn held(held: &Held, named: &HashMap<u32, u32>, allocations: &Allocations) -> log::Lock {
     let site = |number: u32| named.get(&number).copied().unwrap_or(0);
     let (space, address, allocation) = match held.lock {
-        Place::Global(address) => {
+        Location::Global(address) => {
             let allocation = allocations.find(address).cloned();
             (log::Space::Global, address, allocation)
         }
-        Place::Shared { offset, .. } => (log::Space::Shared, u64::from(offset), None),
+        Location::Shared { offset, .. } => (log::Space::Shared, u64::from(offset), None),
     };
     log::Lock {
         space,

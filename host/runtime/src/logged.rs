@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{LANES, Place, Rule, Thread};
+use shadow::hb::{LANES, Location, Rule, Thread};
 
 use crate::allocations::Allocations;
 use crate::checker;
@@ -33,15 +33,15 @@ pub(crate) fn race(
         let cta = u32::try_from(of.cta).unwrap_or(u32::MAX);
         checker::thread(launch, cta, of.warp * LANES + of.lane)
     };
-    let at = |place| match place {
-        Place::Global(address) => (log::Space::Global, address),
-        Place::Shared { offset, .. } => (log::Space::Shared, u64::from(offset)),
+    let at = |location| match location {
+        Location::Global(address) => (log::Space::Global, address),
+        Location::Shared { offset, .. } => (log::Space::Shared, u64::from(offset)),
     };
     let allocation = |space, address| match space {
         log::Space::Global => allocations.find(address).cloned(),
         log::Space::Shared => None,
     };
-    let (space, address) = at(race.place);
+    let (space, address) = at(race.location);
     log::Race {
         launch: launch.launch,
         decided: !matches!(
@@ -58,7 +58,7 @@ pub(crate) fn race(
         cause: cause.map(|cause| cause.map(indices)),
         precedes_issue: found.precedes_issue,
         flag: flag.map(|flag| {
-            let (space, address) = at(flag.place);
+            let (space, address) = at(flag.location);
             log::Word {
                 space,
                 address,
@@ -121,13 +121,13 @@ pub(crate) fn misuse(
         before,
         now,
     }: Misused,
-    who: Thread,
+    accessor: Thread,
     count: u64,
     named: &HashMap<u32, u32>,
 ) -> log::Race {
     let site = |number: u32| named.get(&number).copied().unwrap_or(0);
-    let cta = u32::try_from(who.cta).unwrap_or(u32::MAX);
-    let thread = checker::thread(launch, cta, who.warp * LANES + who.lane);
+    let cta = u32::try_from(accessor.cta).unwrap_or(u32::MAX);
+    let thread = checker::thread(launch, cta, accessor.warp * LANES + accessor.lane);
     log::Race {
         launch: launch.launch,
         decided: true,

@@ -1,4 +1,4 @@
-//! What a checked process is told by the command line, through one environment variable.
+//! What a checked process gets from the command line, through one environment variable.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub struct Options {
     pub check: bool,
     /// Who decides what races.
     pub mode: Mode,
-    /// What is told besides data races, and what counts as an acquire; none is the PTX ISA's model
+    /// What is reported besides data races, and what counts as an acquire; none is the PTX ISA's model
     /// with warnings.
     pub model: Option<Model>,
     /// Size of the shadow memory.
@@ -50,7 +50,7 @@ pub struct Options {
     pub prove: Prove,
     /// Pairs that have raced are looked for in later launches too: suppressions tell their memory apart.
     pub look_again: bool,
-    /// Tell from where on the host launches are made.
+    /// Report from where on the host launches are made.
     pub host_calls: bool,
     /// Whether to say of each launch what its run proves of all runs, and what is assumed for that.
     pub verify: Option<Verify>,
@@ -60,8 +60,9 @@ pub struct Options {
     pub record: Option<u64>,
     /// The first launch of each kernel is recorded too, whether it has races or not.
     pub record_first: bool,
-    /// Functions with more checks than this call them ([`rewrite::Config::most_pasted`]); for tests.
-    pub most_pasted: Option<u32>,
+    /// Functions with more checks than this call them ([`rewrite::Config::most_inlined`]); for tests.
+    #[serde(rename = "most_pasted")]
+    pub most_inlined: Option<u32>,
 }
 
 impl Default for Options {
@@ -87,7 +88,7 @@ impl Default for Options {
             assumptions: Vec::new(),
             record: None,
             record_first: false,
-            most_pasted: None,
+            most_inlined: None,
         }
     }
 }
@@ -107,7 +108,7 @@ impl Options {
             sample: self.sample > 1,
             // Happens-before decides then, so checks in the kernels would be of no use.
             list: self.listens(),
-            most_pasted: self.most_pasted,
+            most_inlined: self.most_inlined,
         }
     }
 }
@@ -165,7 +166,7 @@ pub enum Outside {
     /// It ends there.
     #[default]
     Stop,
-    /// The access is told, and passed over.
+    /// The access is reported, and passed over.
     Continue,
 }
 
@@ -182,7 +183,7 @@ pub enum Show {
     Always,
 }
 
-/// Which conflicts are told, see docs/memory-model.md.
+/// Which conflicts are reported, see docs/memory-model.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
@@ -255,7 +256,7 @@ pub fn parse_sample(text: &str) -> Result<u32, String> {
 
 /// What a process was asked for.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RequestedCheck {
     /// How to check it.
     pub options: Options,
     /// The folder for its log.
@@ -268,7 +269,7 @@ pub struct Asked {
 ///
 /// # Errors
 /// When the variables are set but make no sense.
-pub fn from_environment() -> Result<Option<Asked>, String> {
+pub fn from_environment() -> Result<Option<RequestedCheck>, String> {
     let Some(folder) = run::variable(DIRECTORY_VARIABLE) else {
         return Ok(None);
     };
@@ -279,7 +280,7 @@ pub fn from_environment() -> Result<Option<Asked>, String> {
         })?,
         None => Options::default(),
     };
-    Ok(Some(Asked {
+    Ok(Some(RequestedCheck {
         options,
         folder: folder.into(),
         spare,

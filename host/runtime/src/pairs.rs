@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use shadow::hb::{
-    Cause, Engine, Enough, Flag, Held, LockOrder, Place, Predicted, Race, Rule, Time, Unordered,
+    Cause, Engine, Enough, Flag, Held, Location, LockOrder, Predicted, Race, Rule, Time, Unordered,
     Warp,
 };
 
@@ -47,8 +47,8 @@ pub(crate) struct Found {
     pub(crate) span: [u64; 2],
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
-    /// The flag was read after both accesses; see [`Engine::told_late`].
-    pub(crate) told_late: bool,
+    /// The flag was read after both accesses; see [`Engine::flag_read_late`].
+    pub(crate) flag_read_late: bool,
     /// See [`Engine::precedes_issue`].
     pub(crate) precedes_issue: bool,
     /// By which flag or counter.
@@ -97,8 +97,8 @@ pub(crate) struct Pairs {
 /// Sites, the smaller number first, whether in shared memory, and what is wrong.
 type Key = (u32, u32, bool, Class);
 
-fn key(class: Class, place: Place, [a, b]: [u32; 2]) -> Key {
-    (a.min(b), a.max(b), is_shared(place), class)
+fn key(class: Class, location: Location, [a, b]: [u32; 2]) -> Key {
+    (a.min(b), a.max(b), is_shared(location), class)
 }
 
 /// How far apart the threads of a race are; more is greater.
@@ -121,8 +121,8 @@ fn is_ascending(race: &Race) -> bool {
     race.earlier.thread.cta < race.later.thread.cta
 }
 
-pub(crate) fn is_shared(place: Place) -> bool {
-    matches!(place, Place::Shared { .. })
+pub(crate) fn is_shared(location: Location) -> bool {
+    matches!(location, Location::Shared { .. })
 }
 
 impl Found {
@@ -131,9 +131,9 @@ impl Found {
         self.ascending &= is_ascending(race) && race.earlier.site == self.race.earlier.site;
     }
 
-    fn spans(&mut self, place: Place) {
+    fn spans(&mut self, location: Location) {
         let [low, high] = self.span;
-        self.span = [low.min(place.address()), high.max(place.address())];
+        self.span = [low.min(location.address()), high.max(location.address())];
     }
 }
 
@@ -147,11 +147,11 @@ impl Pairs {
         if let Some(latest) = &mut self.latest {
             latest.push(race);
         }
-        let key = key(class, race.place, [race.earlier.site, race.later.site]);
+        let key = key(class, race.location, [race.earlier.site, race.later.site]);
         let (pair, witness) = match self.index.get(&key) {
             Some(&at) => {
                 self.found[at].count += 1;
-                self.found[at].spans(race.place);
+                self.found[at].spans(race.location);
                 self.found[at].ascends(&race);
                 // What orders threads that are further apart orders the others too. Where a copy has not been waited
                 // for, no barrier is enough.
@@ -173,9 +173,9 @@ impl Pairs {
                     count: 1,
                     at_least: false,
                     ascending: is_ascending(&race),
-                    span: [race.place.address(); 2],
+                    span: [race.location.address(); 2],
                     cause: None,
-                    told_late: false,
+                    flag_read_late: false,
                     precedes_issue: false,
                     flag: None,
                     locks: Default::default(),
@@ -205,7 +205,7 @@ impl Pairs {
     pub(crate) fn enough(&mut self, race: &Race) -> Enough {
         let known = |sites| {
             self.index
-                .get(&key(Class::Race, race.place, sites))
+                .get(&key(Class::Race, race.location, sites))
                 .copied()
         };
         let (earlier, later) = (race.earlier.site, race.later.site);
@@ -221,7 +221,7 @@ impl Pairs {
             Some(at) if race.of_many && self.every.is_none() => {
                 self.found[at].at_least = true;
                 self.found[at].ascends(race);
-                self.found[at].spans(race.place);
+                self.found[at].spans(race.location);
                 Enough::OfSite
             }
             _ => Enough::Never,
@@ -304,7 +304,7 @@ impl Pairs {
             found.flag = found.flag.filter(|_| found.cause.is_some());
             found.locks = lock_order.locks_of(&found.race);
             let made = engine.made(&found.race);
-            found.told_late = false;
+            found.flag_read_late = false;
             if let (None, Some(made)) = (found.cause, made) {
                 let race = found.race;
                 for side in [race.earlier, race.later] {
@@ -332,9 +332,9 @@ impl Pairs {
                 return false;
             }
             let mut readers = each(lanes).map(|lane| warp.lane(lane));
-            let late = readers.find_map(|reader| engine.told_late(&of.race, of.made, reader));
+            let late = readers.find_map(|reader| engine.flag_read_late(&of.race, of.made, reader));
             if let Some((cause, flag)) = late {
-                (found.cause, found.flag, found.told_late) = (Some(cause), Some(flag), true);
+                (found.cause, found.flag, found.flag_read_late) = (Some(cause), Some(flag), true);
             }
             late.is_none()
         });

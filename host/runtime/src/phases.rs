@@ -1,4 +1,4 @@
-//! The phases of mbarriers, from what a journal tells of their operations.
+//! The phases of mbarriers, from what a journal records of their operations.
 
 use std::collections::HashMap;
 
@@ -109,7 +109,7 @@ impl Mbarriers {
         }
     }
 
-    /// Whether a thread that has waited for a phase with a parity, 0 or 1, is told of so late that the next
+    /// Whether a thread that has waited for a phase with a parity, 0 or 1, is recorded so late that the next
     /// one is over as well.
     pub(crate) fn is_late(&self, at: At, parity: u64) -> bool {
         let over = self.0.get(&at).map_or(0, |of| of.over);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_beyond_those_expected_are_told() {
+    fn arrivals_beyond_those_expected_are_reported() {
         let (mut all, at) = (Mbarriers::default(), (0, 0));
         let mut operate = |op, expects, count| all.operate(at, op, expects, count).1;
         let strange = Some(Misuse::NotMbarrier);

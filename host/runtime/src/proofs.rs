@@ -40,7 +40,7 @@ pub(crate) struct Proved {
     /// The proof.
     pub(crate) proof: Proof,
     /// By access, in text order: the byte offset and the line of its instruction in the program's own text.
-    places: Vec<(u32, u32)>,
+    instructions: Vec<(u32, u32)>,
     /// The same if nobody asks for the races of earlier launches, where there are any.
     besides: Option<Proof>,
     /// The statements of the accesses that are proved, or of which only known races are left.
@@ -61,7 +61,9 @@ impl Proved {
 
     /// Whether all races of the access at a byte offset of the program's own text that are not excluded are known.
     pub(crate) fn is_known(&self, offset: u32) -> bool {
-        let at = self.places.binary_search_by_key(&offset, |(of, _)| *of);
+        let at = self
+            .instructions
+            .binary_search_by_key(&offset, |(of, _)| *of);
         let besides = self.besides.as_ref().zip(at.ok());
         besides.is_some_and(|(of, at)| of.accesses.get(at).is_some_and(Result::is_ok))
     }
@@ -98,14 +100,16 @@ impl Proved {
 
     /// The byte offsets of the instructions whose accesses are proved, in the program's own text.
     pub(crate) fn offsets(&self) -> impl Iterator<Item = u32> {
-        let all = self.places.iter().zip(&self.proof.accesses);
+        let all = self.instructions.iter().zip(&self.proof.accesses);
         all.filter(|(_, result)| result.is_ok())
             .map(|((offset, _), _)| *offset)
     }
 
     /// What proves the access at a byte offset of the program's own text, if anything does.
     pub(crate) fn argument(&self, offset: u32) -> Option<Argument> {
-        let at = self.places.binary_search_by_key(&offset, |(of, _)| *of);
+        let at = self
+            .instructions
+            .binary_search_by_key(&offset, |(of, _)| *of);
         self.proof.accesses.get(at.ok()?)?.as_ref().ok().copied()
     }
 
@@ -115,7 +119,7 @@ impl Proved {
         lines.sort_unstable();
         // Several accesses may share a line. All of them must be proved.
         let argument = |line| {
-            let all = self.places.iter().zip(&self.proof.accesses);
+            let all = self.instructions.iter().zip(&self.proof.accesses);
             let mut on_line = all.filter(|((_, of), _)| *of == line);
             let first = on_line.next()?.1.as_ref().ok().copied();
             first.filter(|_| on_line.all(|(_, result)| result.is_ok()))
@@ -348,9 +352,9 @@ impl Kernel {
                 self.summary.prove_by_bits(&launch, &mut effort)
             }
         };
-        let place = |offset: &u32| self.offsets.iter().position(|of| of == offset);
+        let index_of = |offset: &u32| self.offsets.iter().position(|of| of == offset);
         let races_here = races.iter().filter_map(|(space, [a, b])| {
-            let (a, b) = (place(a)?, place(b)?);
+            let (a, b) = (index_of(a)?, index_of(b)?);
             Some(KnownPair {
                 space: *space,
                 accesses: [a.min(b), a.max(b)],
@@ -378,12 +382,12 @@ impl Kernel {
         let statements = self.statements(spared);
         let known_among_writes = among_writes.map_or_else(BTreeSet::new, |of| self.statements(&of));
         let lines = self.summary.accesses.iter().map(|access| access.ptx_line);
-        let places = self.offsets.iter().copied().zip(lines).collect();
+        let instructions = self.offsets.iter().copied().zip(lines).collect();
         (
             signature,
             Proved {
                 proof,
-                places,
+                instructions,
                 statements,
                 besides,
                 known_among_writes,

@@ -10,7 +10,7 @@
 mod counter;
 mod divergence;
 mod flow;
-mod places;
+mod points;
 mod stored;
 mod update;
 
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use ptx::ast::{Function, Module};
 use ptx::dataflow::Dataflow;
 
-use self::flow::{Flow, Order};
-use self::places::Chosen;
+use self::flow::{Flow, RequiredOrder};
+use self::points::Chosen;
 use self::update::Updates;
 use crate::log::{self, Around, Cause, Level, Repair, Space, Update};
 
@@ -49,16 +49,16 @@ pub(crate) struct Pair {
     pub(crate) own_flag: bool,
     pub(crate) flag_read: Option<u32>,
     /// That was after both accesses; which of them should have waited for it.
-    pub(crate) told_late: Option<usize>,
+    pub(crate) flag_read_late: Option<usize>,
 }
 
 impl Pair {
     /// What can order the two, where a barrier of the warp is not enough. Shared memory is that of a cluster at most.
-    fn order(self) -> Order {
+    fn order(self) -> RequiredOrder {
         match (self.level, self.space) {
-            (Level::Grid, Space::Shared) => Order::Cluster,
-            (Level::Grid, Space::Global) => Order::Launch,
-            (Level::Cta | Level::Warp, _) => Order::Block,
+            (Level::Grid, Space::Shared) => RequiredOrder::Cluster,
+            (Level::Grid, Space::Global) => RequiredOrder::Launch,
+            (Level::Cta | Level::Warp, _) => RequiredOrder::Block,
         }
     }
 }
@@ -220,7 +220,7 @@ fn together(
     let repairs = pairs.iter().zip(places).map(|(found, places)| {
         let Found { pair, sites } = found;
         let around = sites.map(|at| flow.around(at));
-        let of_block = pair.order() == Order::Block;
+        let of_block = pair.order() == RequiredOrder::Block;
         // A barrier that all threads pass ends the wait too.
         let has_barrier = of_block && !places.points.is_empty();
         let flag_at = pair.flag_written.and_then(|line| flow.on_line(line));
@@ -235,13 +235,13 @@ fn together(
                 .or_else(|| flow.divergent(sites[1], pair.order())),
             relaxed_arrival: flow.relaxed_arrival(),
             counted: match pair.order() {
-                Order::Launch => counter::between(&flow, *sites),
+                RequiredOrder::Launch => counter::between(&flow, *sites),
                 _ => None,
             },
             passed: of_block
                 .then(|| {
                     ways.into_iter().find_map(|way| {
-                        let open = flow.reaches(way, &[], Order::Block);
+                        let open = flow.reaches(way, &[], RequiredOrder::Block);
                         // A branch that the race itself decides goes another way once that is repaired.
                         let decided =
                             |branch| sites.iter().any(|&at| updates.decides_branch(at, branch));
@@ -266,20 +266,19 @@ fn together(
             completes: sites.iter().find_map(|&at| flow.completes(at)),
             between_calls: of_block
                 && !function.entry
-                && open(Order::Launch)
-                && !open(Order::Block),
+                && open(RequiredOrder::Launch)
+                && !open(RequiredOrder::Block),
             only_back: of_block && flow.only_back(*sites),
             unfinished: of_block && flow.unfinished(*sites),
         };
         let read = pair.flag_read.and_then(|line| flow.on_line(line));
-        let is_behind = pair
-            .told_late
-            .zip(read)
-            .is_some_and(|(side, read)| !flow.reaches([read, sites[side]], &[], Order::Block));
+        let is_behind = pair.flag_read_late.zip(read).is_some_and(|(side, read)| {
+            !flow.reaches([read, sites[side]], &[], RequiredOrder::Block)
+        });
         let refuted = Refuted {
             is_behind,
             is_one_update: repair.update.is_some()
-                && !flow.reaches([sites[0]; 2], &[], Order::Launch),
+                && !flow.reaches([sites[0]; 2], &[], RequiredOrder::Launch),
         };
         (repair, around, refuted)
     });

@@ -29,14 +29,14 @@ pub(crate) struct Replay<'a> {
     barriers: HashMap<(u64, u32), Meeting>,
     /// By warp and mask.
     warp_barriers: HashMap<(Warp, u32), Meeting>,
-    /// What has been told so far of the copy that a thread issues.
+    /// What has been read so far of the copy that a thread issues.
     copies: HashMap<(Warp, u32), Issued>,
     mbarriers: Mbarriers,
     /// How often each lane of a warp has come to the barrier of its cluster.
     cluster: HashMap<Warp, [u64; LANES as usize]>,
 }
 
-/// Those who come to a barrier. Who has passed it may come again before others have told that they
+/// Those who come to a barrier. Who has passed it may come again before others have recorded that they
 /// have passed.
 #[derive(Default)]
 struct Meeting {
@@ -72,7 +72,7 @@ impl Meeting {
     }
 }
 
-/// A copy that is being told.
+/// A copy that is being read.
 #[derive(Clone, Copy, Default)]
 struct Issued {
     from: Option<Bytes>,
@@ -142,62 +142,65 @@ impl<'a> Replay<'a> {
         self.now = self.now.saturating_add(1);
         self.engine.at(self.now);
         let warp = entry_warp(entry.who);
-        let who = Executing {
+        let threads = Executing {
             cta: entry_cta(entry.who),
             warp,
             offset: (self.loaded)(entry.what),
             lanes: entry.lanes,
         };
-        let of = Warp { cta: who.cta, warp };
+        let of = Warp {
+            cta: threads.cta,
+            warp,
+        };
         let space = match entry.kind & ENTRY_SHARED {
             0 => Space::Global,
             _ => Space::Shared,
         };
         let about = entry.address as u32;
-        let address = self.address(who.cta, space, entry.address);
+        let address = self.address(threads.cta, space, entry.address);
         match entry.kind & !ENTRY_SHARED {
-            ENTRY_ACCESS => self.engine.told(who, space, address),
-            ENTRY_LOOK => self.engine.looked(who, space, address),
+            ENTRY_ACCESS => self.engine.journal_access(threads, space, address),
+            ENTRY_LOOK => self.engine.looked(threads, space, address),
             ENTRY_EARLIER => {
-                self.engine.earlier(who, space, address, entry.time);
+                self.engine.earlier(threads, space, address, entry.time);
             }
             ENTRY_ARRIVE => {
-                let waits = self.engine.waits(who);
-                self.engine.arrive(who, about, waits);
+                let waits = self.engine.waits(threads);
+                self.engine.arrive(threads, about, waits);
                 if waits {
-                    let meeting = self.barriers.entry((who.cta, about)).or_default();
-                    meeting.wait(warp, who.lanes);
+                    let meeting = self.barriers.entry((threads.cta, about)).or_default();
+                    meeting.wait(warp, threads.lanes);
                 }
             }
             ENTRY_PASS => {
-                let meeting = self.barriers.entry((who.cta, about)).or_default();
-                if meeting.pass(warp, who.lanes) {
-                    self.engine.complete(who.cta, about);
+                let meeting = self.barriers.entry((threads.cta, about)).or_default();
+                if meeting.pass(warp, threads.lanes) {
+                    self.engine.complete(threads.cta, about);
                 }
             }
-            ENTRY_FENCE => self.engine.fence(who),
+            ENTRY_FENCE => self.engine.fence(threads),
             ENTRY_WARP_ARRIVE => {
                 let meeting = self.warp_barriers.entry((of, about)).or_default();
-                meeting.wait(warp, who.lanes);
+                meeting.wait(warp, threads.lanes);
             }
             ENTRY_WARP_PASS => {
                 let meeting = self.warp_barriers.entry((of, about)).or_default();
                 let lanes = meeting.lanes();
-                if meeting.pass(warp, who.lanes) {
+                if meeting.pass(warp, threads.lanes) {
                     let lanes = lanes & self.shape.lanes(warp);
-                    self.engine.warp_barrier(Executing { lanes, ..who });
+                    self.engine.warp_barrier(Executing { lanes, ..threads });
                 }
             }
             ENTRY_CLUSTER_ARRIVE => {
-                for (lanes, phase) in self.phases(of, who.lanes, 1) {
-                    let who = Executing { lanes, ..who };
-                    self.engine.cluster_arrive(who, phase - 1);
+                for (lanes, phase) in self.phases(of, threads.lanes, 1) {
+                    let threads = Executing { lanes, ..threads };
+                    self.engine.cluster_arrive(threads, phase - 1);
                 }
             }
             ENTRY_CLUSTER_WAIT => {
-                for (lanes, phase) in self.phases(of, who.lanes, 0) {
-                    let who = Executing { lanes, ..who };
-                    self.engine.cluster_wait(who, phase.saturating_sub(1));
+                for (lanes, phase) in self.phases(of, threads.lanes, 0) {
+                    let threads = Executing { lanes, ..threads };
+                    self.engine.cluster_wait(threads, phase.saturating_sub(1));
                 }
             }
             kind @ (ENTRY_COPY_FROM | ENTRY_COPY_TO | ENTRY_COPY_BARRIER) => {
@@ -206,60 +209,60 @@ impl<'a> Replay<'a> {
                     address,
                     count: entry.time,
                 };
-                self.copy(who, kind, bytes, entry.address);
+                self.copy(threads, kind, bytes, entry.address);
             }
-            ENTRY_COPIES => self.engine.copies(who),
+            ENTRY_COPIES => self.engine.copies(threads),
             ENTRY_MBARRIER => {
-                if let Some((op, expects)) = self.engine.mbarrier_op(who) {
-                    let at = (self.in_shared)(who.cta, entry.address);
+                if let Some((op, expects)) = self.engine.mbarrier_op(threads) {
+                    let at = (self.in_shared)(threads.cta, entry.address);
                     let (over, misuse) = self.mbarriers.operate(at, op, expects, entry.time);
-                    let address = self.address(who.cta, Space::Shared, entry.address);
-                    self.engine.mbarrier(who, address, over);
+                    let address = self.address(threads.cta, Space::Shared, entry.address);
+                    self.engine.mbarrier(threads, address, over);
                     if let Some(misuse) = misuse {
-                        self.engine.misuse(who, misuse, who.offset);
+                        self.engine.misuse(threads, misuse, threads.offset);
                     }
                 }
             }
             ENTRY_MBARRIER_OVER => {
-                let told = entry.address & ((1 << PARITY_SHIFT) - 1);
-                let address = self.address(who.cta, Space::Shared, told);
-                let at = (self.in_shared)(who.cta, told);
+                let recorded = entry.address & ((1 << PARITY_SHIFT) - 1);
+                let address = self.address(threads.cta, Space::Shared, recorded);
+                let at = (self.in_shared)(threads.cta, recorded);
                 let parity = (entry.address >> PARITY_SHIFT).checked_sub(1);
                 let late = parity.is_some_and(|parity| self.mbarriers.is_late(at, parity));
-                for lane in (0..LANES).filter(|lane| who.lanes >> lane & 1 == 1) {
+                for lane in (0..LANES).filter(|lane| threads.lanes >> lane & 1 == 1) {
                     let lanes = 1 << lane;
-                    let who = Executing { lanes, ..who };
+                    let threads = Executing { lanes, ..threads };
                     match late {
-                        true => self.engine.mbarrier_waited(who, address),
-                        false => self.engine.mbarrier(who, address, true),
+                        true => self.engine.mbarrier_waited(threads, address),
+                        false => self.engine.mbarrier(threads, address, true),
                     }
                 }
             }
-            ENTRY_EXIT => self.engine.exit(who),
-            ENTRY_OVERTAKEN => self.engine.overtaken(who),
+            ENTRY_EXIT => self.engine.exit(threads),
+            ENTRY_OVERTAKEN => self.engine.overtaken(threads),
             _ => {}
         }
     }
 
-    /// A part of a copy; the last part issues it. `told` is the address as the journal has it.
-    fn copy(&mut self, who: Executing, kind: u32, part: Bytes, told: u64) {
+    /// A part of a copy; the last part issues it. `recorded` is the address as the journal has it.
+    fn copy(&mut self, threads: Executing, kind: u32, part: Bytes, recorded: u64) {
         let warp = Warp {
-            cta: who.cta,
-            warp: who.warp,
+            cta: threads.cta,
+            warp: threads.warp,
         };
-        let issued = self.copies.entry((warp, who.lanes)).or_default();
+        let issued = self.copies.entry((warp, threads.lanes)).or_default();
         match kind {
             ENTRY_COPY_FROM => issued.from = Some(part),
-            ENTRY_COPY_BARRIER => issued.barrier = Some(told),
+            ENTRY_COPY_BARRIER => issued.barrier = Some(recorded),
             _ => {
                 let Issued { from, barrier } = std::mem::take(issued);
                 let nothing = Bytes { count: 0, ..part };
-                let at = barrier.map(|at| self.address(who.cta, Space::Shared, at));
-                self.engine.copy(who, from.unwrap_or(nothing), part, at);
-                if let (Some(told), Some(address)) = (barrier, at) {
-                    let place = (self.in_shared)(who.cta, told);
-                    if self.mbarriers.complete(place, i64::from(part.count)) {
-                        self.engine.mbarrier_complete(who, address);
+                let at = barrier.map(|at| self.address(threads.cta, Space::Shared, at));
+                self.engine.copy(threads, from.unwrap_or(nothing), part, at);
+                if let (Some(recorded), Some(address)) = (barrier, at) {
+                    let located = (self.in_shared)(threads.cta, recorded);
+                    if self.mbarriers.complete(located, i64::from(part.count)) {
+                        self.engine.mbarrier_complete(threads, address);
                     }
                 }
             }

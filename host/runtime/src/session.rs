@@ -3,7 +3,7 @@
 //! A launch is armed when the program asks for it, and drained when an event behind it has been
 //! passed: whenever the program waits for the device, when room is needed, and otherwise by whoever
 //! calls [`Session::poll`] now and then. The program never waits for a check, with one exception: where
-//! a launch needs what another still uses (the one journal, a place in the tables, cells that have to
+//! a launch needs what another still uses (the one journal, a record slot in the tables, cells that have to
 //! be renewed), it waits for that one, [`PATIENCE`] at most, and goes on unchecked.
 
 mod contexts;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use driver::gpu::{Event, Gpu};
 use driver::sys::CUresult;
 
-use crate::checker::{Checker, Extent, Invocation, ModuleKey, Outcome, PendingLaunch};
+use crate::checker::{Checker, Extent, Invocation, LaunchOutcome, ModuleKey, PendingLaunch};
 use crate::happens_before::HappensBefore;
 
 /// How long a launch waits for others in whose place it wants to be checked.
@@ -35,7 +35,7 @@ const INVALID: [CUresult; 4] = [
 ];
 
 /// Why the node of a graph is not checked.
-const NO_PLACE: &str = "too many nodes of graphs, or a graph that the device can launch";
+const NO_SLOT: &str = "too many nodes of graphs, or a graph that the device can launch";
 
 /// A kernel and how it is launched: an [`Invocation`] that is kept.
 #[derive(Clone, Debug)]
@@ -92,11 +92,11 @@ struct InFlight {
     refused: Option<CUresult>,
 }
 
-/// A place that the node of a graph has had.
+/// A record slot that the node of a graph has had.
 #[derive(Clone, Copy, Debug)]
 struct Retired {
     context: u64,
-    place: usize,
+    record_slot: usize,
     /// Launches with smaller numbers may still use it.
     before: u64,
 }
@@ -129,13 +129,13 @@ pub struct Session {
     shown: Option<u64>,
     /// Somebody has waited for them in vain, and none has ended since.
     stuck: bool,
-    /// Places of nodes of graphs, by context and value of the hidden parameter.
-    places: HashMap<(u64, u64), usize>,
-    /// Places that no executable graph uses any more, and what has to end before others may.
+    /// Record slots of nodes of graphs, by context and value of the hidden parameter.
+    record_slots: HashMap<(u64, u64), usize>,
+    /// Record slots that no executable graph uses any more, and what has to end before others may.
     retired: Vec<Retired>,
     /// Number of the next flight.
     next: u64,
-    /// The last stream that was given a launch; a note tells of the first launch into another one.
+    /// The last stream that was given a launch; a note reports the first launch into another one.
     last_stream: Option<(u64, usize)>,
     /// The kernels of executable graphs, by handle, in the order in which their graphs give them.
     execs: HashMap<u64, Vec<Node>>,
@@ -151,7 +151,7 @@ impl Session {
             asked: Vec::new(),
             shown: None,
             stuck: false,
-            places: HashMap::new(),
+            record_slots: HashMap::new(),
             retired: Vec::new(),
             next: 0,
             last_stream: None,
@@ -159,7 +159,7 @@ impl Session {
         }
     }
 
-    /// The checker, to load modules and to tell of allocations.
+    /// The checker, to load modules and to record allocations.
     pub fn checker(&mut self) -> &mut Checker {
         &mut self.checker
     }
@@ -245,7 +245,7 @@ impl Session {
     /// taken for this one.
     fn prepare(&mut self, context: u64, stream: usize) {
         let gpu = self.gpus.get(&context);
-        if gpu.is_some_and(|gpu| !self.checker.has_place(gpu)) {
+        if gpu.is_some_and(|gpu| !self.checker.has_slot(gpu)) {
             self.poll();
         }
         let last = self.last_stream.replace((context, stream));
@@ -258,27 +258,27 @@ impl Session {
     }
 
     /// The value of the hidden parameter for the node of a graph, the same for each of its launches;
-    /// that of launches that are not checked where there is no place for it.
-    pub fn keep_place(&mut self, context: u64) -> Option<u64> {
-        self.free_places();
+    /// that of launches that are not checked where there is no record slot for it.
+    pub fn keep_slot(&mut self, context: u64) -> Option<u64> {
+        self.free_slots();
         let gpu = self.gpus.get_mut(&context)?;
-        match self.checker.keep_place(gpu) {
-            Ok((place, parameter)) => {
-                self.places.insert((context, parameter), place);
+        match self.checker.keep_slot(gpu) {
+            Ok((record_slot, parameter)) => {
+                self.record_slots.insert((context, parameter), record_slot);
                 Some(parameter)
             }
             Err(_) => self.checker.idle(gpu),
         }
     }
 
-    /// Lets other nodes have the places that nothing uses any more.
-    fn free_places(&mut self) {
+    /// Lets other nodes have the record slots that nothing uses any more.
+    fn free_slots(&mut self) {
         let flights = &self.flights;
         let (gpus, checker) = (&self.gpus, &mut self.checker);
         self.retired.retain(|of| {
             let used = flights.iter().any(|flight| flight.number < of.before);
             if let (false, Some(gpu)) = (used, gpus.get(&of.context)) {
-                checker.free_place(gpu, of.place);
+                checker.free_slot(gpu, of.record_slot);
             }
             used
         });
@@ -291,7 +291,7 @@ impl Session {
 
     /// Whether a hidden parameter is one that a node keeps.
     pub fn is_kept(&self, context: u64, parameter: u64) -> bool {
-        self.places.contains_key(&(context, parameter))
+        self.record_slots.contains_key(&(context, parameter))
     }
 
     /// The kernels of an executable graph; those of an unknown one are none.
@@ -299,8 +299,8 @@ impl Session {
         self.execs.get(&exec).map_or(&[], Vec::as_slice)
     }
 
-    /// Changes the kernels of an executable graph; those of a new one are none. Places that no
-    /// executable graph uses any more become free. A graph whose node still has such a place as its
+    /// Changes the kernels of an executable graph; those of a new one are none. Record slots that no
+    /// executable graph uses any more become free. A graph whose node still has such a record slot as its
     /// parameter gets another one when it is made executable.
     pub fn change_exec<R>(&mut self, exec: u64, change: impl FnOnce(&mut Vec<Node>) -> R) -> R {
         let nodes = self.execs.entry(exec).or_default();
@@ -316,7 +316,7 @@ impl Session {
         self.retire(gone.unwrap_or_default());
     }
 
-    /// Gives up those places of nodes that no executable graph has.
+    /// Gives up those record slots of nodes that no executable graph has.
     fn retire(&mut self, nodes: Vec<Node>) {
         let before = self.number();
         for node in nodes {
@@ -330,9 +330,9 @@ impl Session {
             }
             let context = of.0;
             self.retired
-                .extend(self.places.remove(&of).map(|place| Retired {
+                .extend(self.record_slots.remove(&of).map(|record_slot| Retired {
                     context,
-                    place,
+                    record_slot,
                     before,
                 }));
         }
@@ -362,11 +362,11 @@ impl Session {
         }
         let mut launches = Vec::new();
         for node in nodes {
-            let place = |parameter| self.places.get(&(context, parameter)).copied();
-            let pending = match node.parameter.map(place) {
+            let record_slot = |parameter| self.record_slots.get(&(context, parameter)).copied();
+            let pending = match node.parameter.map(record_slot) {
                 _ if node.own => self.begin_own(context, &node.kernel),
-                Some(None) => self.skip(context, &node.kernel, NO_PLACE),
-                place => self.arm(context, &node.kernel, place.flatten()),
+                Some(None) => self.skip(context, &node.kernel, NO_SLOT),
+                record_slot => self.arm(context, &node.kernel, record_slot.flatten()),
             };
             let kernel = node.kernel;
             launches.extend(pending.map(|pending| Armed { kernel, pending }));
@@ -444,7 +444,7 @@ impl Session {
         self.execs
             .values_mut()
             .for_each(|nodes| nodes.retain(|node| node.context != context));
-        self.places.retain(|(of, _), _| *of != context);
+        self.record_slots.retain(|(of, _), _| *of != context);
         self.retired.retain(|of| of.context != context);
         self.checker.memory_gone(context);
         if let Some(gpu) = self.gpus.remove(&context) {
@@ -484,10 +484,10 @@ impl Session {
         let why = "it needs what a launch still uses that has not ended";
         match kept {
             None => self.skip(context, kernel, why),
-            Some(place) => {
+            Some(record_slot) => {
                 let gpu = self.gpus.get_mut(&context)?;
                 let invocation = kernel.invocation();
-                Some(self.checker.skip_kept(gpu, invocation, place, why))
+                Some(self.checker.skip_kept(gpu, invocation, record_slot, why))
             }
         }
     }
@@ -614,12 +614,12 @@ impl Session {
                 true => None,
                 false => self.checker.journal(gpu, &pending, key, extent, false),
             };
-            let outcome = Outcome {
+            let outcome = LaunchOutcome {
                 seconds,
                 refused: is_refused,
                 invalid: is_invalid,
                 error: error.clone(),
-                ..Outcome::default()
+                ..LaunchOutcome::default()
             };
             let findings = journal.map(HappensBefore::finish);
             self.checker.end(gpu, pending, outcome, findings);

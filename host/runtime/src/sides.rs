@@ -2,7 +2,7 @@
 
 use events::SHARED_STEP;
 use ptx::ast::Space;
-use shadow::hb::{Access, Kind, LANES, Order, Place, Race, Rule, Shape, Side, Written};
+use shadow::hb::{Access, LANES, Location, MemoryOrder, OpKind, Race, Rule, Shape, Side, Written};
 
 use crate::instructions::Instructions;
 use crate::log::Value;
@@ -28,14 +28,14 @@ pub(crate) struct Sides<'a> {
     /// The later access's stamp.
     pub(crate) stamp: u32,
     /// What an aligned word holds.
-    pub(crate) read: &'a dyn Fn(Place) -> Option<u32>,
+    pub(crate) read: &'a dyn Fn(Location) -> Option<u32>,
 }
 
 /// True when both sides of a race are stores, and nothing is wrong but that they are not ordered.
 pub(crate) fn are_stores(instructions: &Instructions, race: &Race) -> bool {
     let store = |side: Side| {
         let access = instructions.access(side.site);
-        access.is_some_and(|access| access.kind == Kind::Store)
+        access.is_some_and(|access| access.kind == OpKind::Store)
     };
     matches!(race.rule, Rule::Unordered | Rule::Scope) && store(race.earlier) && store(race.later)
 }
@@ -95,12 +95,12 @@ impl Sides<'_> {
     pub(crate) fn wrote_same(&self, race: &Race) -> bool {
         let bytes = (0..4).filter(|byte| race.bytes >> byte & 1 == 1);
         let mask = bytes.fold(0, |mask, byte| mask | 0xff << (8 * byte));
-        let later = self.word(race.place, self.later(race), false);
+        let later = self.word(race.location, self.later(race), false);
         let earlier = (0..32)
             .filter(|lane| race.lanes >> lane & 1 == 1)
             .map(|lane| {
                 let (made, several) = self.earlier(race, lane);
-                self.word(race.place, made, several)
+                self.word(race.location, made, several)
             });
         later.is_some_and(|later: u32| {
             let same = |held: Option<u32>| held.is_some_and(|held| (held ^ later) & mask == 0);
@@ -120,7 +120,7 @@ impl Sides<'_> {
     /// When the earlier side's access by a lane was made, and whether it stands for several.
     fn earlier(&self, race: &Race, lane: u32) -> (Moment, bool) {
         let several = race.made.is_of_several();
-        let weak = |access: Access| access.order == Order::Weak;
+        let weak = |access: Access| access.order == MemoryOrder::Weak;
         // The first of several may have been by any lane. Weak stores of lanes by one instruction
         // race with one another, so that it is known if they differ.
         let lane = match several
@@ -149,15 +149,15 @@ impl Sides<'_> {
         };
         let found = |at| self.element(race, &access, at, several);
         match access.kind {
-            Kind::Load => Value {
+            OpKind::Load => Value {
                 old: found(made),
                 new: None,
             },
-            Kind::Store => Value {
+            OpKind::Store => Value {
                 old: None,
                 new: found(made),
             },
-            Kind::Rmw | Kind::Reduction => Value {
+            OpKind::Rmw | OpKind::Reduction => Value {
                 old: found(made.before()),
                 new: found(made),
             },
@@ -171,34 +171,34 @@ impl Sides<'_> {
             return None;
         }
         // Elements are aligned.
-        let shared = race.place.address() + u64::from(race.bytes.trailing_zeros());
+        let shared = race.location.address() + u64::from(race.bytes.trailing_zeros());
         let start = shared - shared % bytes;
         let first = start - start % 4;
-        let low = self.word(moved(race.place, first), when, several)?;
+        let low = self.word(moved(race.location, first), when, several)?;
         let high = match bytes {
-            8 => self.word(moved(race.place, first + 4), when, several)?,
+            8 => self.word(moved(race.location, first + 4), when, several)?,
             _ => 0,
         };
         let value = (u64::from(low) | u64::from(high) << 32) >> (8 * (start % 4));
         Some(value & (u64::MAX >> (64 - 8 * bytes)))
     }
 
-    fn word(&self, word: Place, when: Moment, several: bool) -> Option<u32> {
+    fn word(&self, word: Location, when: Moment, several: bool) -> Option<u32> {
         self.values.after(word, when, several, (self.read)(word))
     }
 }
 
 /// Where an address of a space is, as a thread of `cta` sees it.
-pub(crate) fn at(shape: &Shape, cta: u64, space: Space, address: u64) -> Place {
+pub(crate) fn at(shape: &Shape, cta: u64, space: Space, address: u64) -> Location {
     match space {
-        Space::Global => Place::Global(address),
+        Space::Global => Location::Global(address),
         _ => in_shared(shape, cta, address),
     }
 }
 
 /// Where an address in shared memory is, as a thread of `cta` sees it.
-pub(crate) fn in_shared(shape: &Shape, cta: u64, address: u64) -> Place {
-    Place::Shared {
+pub(crate) fn in_shared(shape: &Shape, cta: u64, address: u64) -> Location {
+    Location::Shared {
         cta: match address / SHARED_STEP {
             0 => cta,
             rank => shape.peer(cta, rank as u32 - 1),
@@ -207,11 +207,11 @@ pub(crate) fn in_shared(shape: &Shape, cta: u64, address: u64) -> Place {
     }
 }
 
-/// The address of a place as a thread of `cta` sees it.
-pub(crate) fn address(shape: &Shape, cta: u64, place: Place) -> Option<(Space, u64)> {
-    match place {
-        Place::Global(address) => Some((Space::Global, address)),
-        Place::Shared { cta: of, offset } => {
+/// The address of a location as a thread of `cta` sees it.
+pub(crate) fn address(shape: &Shape, cta: u64, location: Location) -> Option<(Space, u64)> {
+    match location {
+        Location::Global(address) => Some((Space::Global, address)),
+        Location::Shared { cta: of, offset } => {
             let ctas: u32 = shape.cluster.iter().product();
             let window = match of == cta {
                 true => 0,
@@ -229,7 +229,7 @@ pub(crate) fn value(
     of: &Written,
     read: &dyn Fn(Space, u64) -> Option<u32>,
 ) -> Option<u64> {
-    let (space, address) = address(shape, of.cta, of.place)?;
+    let (space, address) = address(shape, of.cta, of.location)?;
     let word = |at: u64| read(space, at).map(u64::from);
     let low = word(address / 4 * 4)? >> (address % 4 * 8);
     match of.bytes {
@@ -239,11 +239,11 @@ pub(crate) fn value(
     }
 }
 
-/// The place with another address in the same memory.
-fn moved(place: Place, address: u64) -> Place {
-    match place {
-        Place::Global(_) => Place::Global(address),
-        Place::Shared { cta, .. } => Place::Shared {
+/// The location with another address in the same memory.
+fn moved(location: Location, address: u64) -> Location {
+    match location {
+        Location::Global(_) => Location::Global(address),
+        Location::Shared { cta, .. } => Location::Shared {
             cta,
             offset: address as u32,
         },

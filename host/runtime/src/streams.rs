@@ -5,7 +5,7 @@ mod touched;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-pub use shadow::streams::{Footprint, Fork, Kind, Order, Stream, Turn};
+pub use shadow::streams::{Footprint, Fork, Stream, StreamKind, StreamOrder, Turn};
 use shadow::streams::{Meeting, Touch};
 
 pub(crate) use self::touched::{Followed, Touched};
@@ -145,7 +145,7 @@ pub(crate) struct Piece {
     /// The list of calls that a call on the host is made in; 0 where that is not known.
     pub(crate) host_calls: u32,
     /// The places of pieces that have read what this one has released.
-    told: Vec<Turn>,
+    acquired_by: Vec<Turn>,
 }
 
 /// What two pieces of work have to do with each other that nothing orders.
@@ -164,7 +164,7 @@ impl Piece {
             touched,
             number: 0,
             host_calls: 0,
-            told: Vec::new(),
+            acquired_by: Vec::new(),
         }
     }
 
@@ -174,16 +174,16 @@ impl Piece {
     }
 
     /// Whether a later piece has read what this one has released.
-    fn tells(&self, later: &Piece) -> bool {
+    fn releases_to(&self, later: &Piece) -> bool {
         match (self.touched.followed(), later.touched.followed()) {
-            (Some(before), Some(now)) => now.is_told_by(before),
+            (Some(before), Some(now)) => now.acquires_from(before),
             _ => false,
         }
     }
 
     /// Whether a later piece follows one that has.
     fn is_heard_ahead_of(&self, later: &Piece) -> bool {
-        self.told.iter().any(|told| later.at.turn.follows(told))
+        self.acquired_by.iter().any(|by| later.at.turn.follows(by))
     }
 
     /// Whether it may have let the launch behind it begin.
@@ -221,8 +221,8 @@ impl Piece {
     pub(crate) fn apart(&self, later: &Piece) -> Apart {
         let (one, other) = (&self.at, &later.at);
         let contexts = one.context.zip(other.context);
-        match self.beside(later) {
-            Beside::Early => Apart::Early,
+        match self.concurrent(later) {
+            Concurrent::Early => Apart::Early,
             _ if contexts.is_some_and(|(one, other)| one != other) => Apart::Devices,
             _ if one.of_graph && other.of_graph && one.stream == other.stream => Apart::Nodes,
             _ => Apart::Streams,
@@ -230,26 +230,26 @@ impl Piece {
     }
 
     /// What of a later piece nothing orders with this one: all, what it does early, or nothing.
-    fn beside(&self, later: &Piece) -> Beside {
+    fn concurrent(&self, later: &Piece) -> Concurrent {
         if self.at.is_related(&later.at) {
             return match self.at.is_ordered(&later.at) {
-                true => Beside::Nothing,
-                false => Beside::All,
+                true => Concurrent::Nothing,
+                false => Concurrent::All,
             };
         }
         if !later.at.turn.follows(&self.at.turn) {
-            return Beside::All;
+            return Concurrent::All;
         }
         let early = later.at.early.as_ref();
         match early.is_some_and(|early| !early.follows(&self.at.turn)) && self.lets_others_begin() {
-            true => Beside::Early,
-            false => Beside::Nothing,
+            true => Concurrent::Early,
+            false => Concurrent::Nothing,
         }
     }
 }
 
 /// The part of a piece of work that nothing orders with an earlier one.
-enum Beside {
+enum Concurrent {
     All,
     Early,
     Nothing,
@@ -258,7 +258,7 @@ enum Beside {
 /// The streams of a process, and their work that may not be over.
 #[derive(Debug, Default)]
 pub struct Streams {
-    order: Order,
+    order: StreamOrder,
     pieces: VecDeque<Piece>,
     /// All work is followed, whether there is anything yet that may run beside it or not.
     follows_all: bool,
@@ -291,7 +291,7 @@ impl Streams {
     }
 
     /// What orders the streams. The calls by which the host waits are those of [`Streams`].
-    pub fn order(&mut self) -> &mut Order {
+    pub fn order(&mut self) -> &mut StreamOrder {
         &mut self.order
     }
 
@@ -357,14 +357,14 @@ impl Streams {
         self.tidy();
     }
 
-    /// The host asks whether a stream has done its work; see [`Order::is_done`].
+    /// The host asks whether a stream has done its work; see [`StreamOrder::is_done`].
     pub fn is_done(&mut self, stream: &Stream) -> bool {
         let is_done = self.order.is_done(stream);
         self.tidy();
         is_done
     }
 
-    /// The host asks whether a point has been reached; see [`Order::is_reached`].
+    /// The host asks whether a point has been reached; see [`StreamOrder::is_reached`].
     pub fn is_reached(&mut self, mark: u64) -> bool {
         let is_reached = self.order.is_reached(mark);
         self.tidy();
@@ -417,13 +417,13 @@ impl Streams {
     }
 
     /// Compares a piece of work that has just run with those before it, and remembers it. The race of
-    /// two pieces is told with the earlier one.
+    /// two pieces is reported with the earlier one.
     pub(crate) fn ran(&mut self, mut piece: Piece, found: impl FnMut(&Piece, &Piece, Encounter)) {
         self.compare(&mut piece, found);
         for earlier in &mut self.pieces {
-            let beside = matches!(earlier.beside(&piece), Beside::All);
-            if beside && !earlier.is_heard_ahead_of(&piece) && earlier.tells(&piece) {
-                earlier.told.push(piece.at.turn.clone());
+            let concurrent = matches!(earlier.concurrent(&piece), Concurrent::All);
+            if concurrent && !earlier.is_heard_ahead_of(&piece) && earlier.releases_to(&piece) {
+                earlier.acquired_by.push(piece.at.turn.clone());
             }
         }
         if let Some(early) = piece.passes_on() {
@@ -445,32 +445,36 @@ impl Streams {
         piece.number = self.compared;
         let piece = &*piece;
         for earlier in &self.pieces {
-            let beside = earlier.beside(piece);
-            if matches!(beside, Beside::Nothing) {
+            let concurrent = earlier.concurrent(piece);
+            if matches!(concurrent, Concurrent::Nothing) {
                 continue;
             }
             let exact = earlier.touched.followed().is_some() && piece.touched.followed().is_some();
             let mut possible = false;
             match (earlier.touched.bounds(), piece.touched.bounds()) {
                 (Some((before, _)), Some((all, early))) => {
-                    let now = match beside {
-                        Beside::Early => early,
-                        Beside::All | Beside::Nothing => all,
+                    let now = match concurrent {
+                        Concurrent::Early => early,
+                        Concurrent::All | Concurrent::Nothing => all,
                     };
                     // What may come after a flag of the earlier piece is not decided.
                     let heard = earlier.is_heard_ahead_of(piece);
-                    let told = heard || earlier.tells(piece);
-                    let untold = piece.touched.followed().and_then(|of| of.untold.as_ref());
+                    let acquired = heard || earlier.releases_to(piece);
+                    let unacquired = piece
+                        .touched
+                        .followed()
+                        .and_then(|of| of.unacquired.as_ref());
                     let mut sure = Vec::new();
-                    if let (Some(untold), true, false, Beside::All) = (untold, told, heard, &beside)
+                    if let (Some(unacquired), true, false, Concurrent::All) =
+                        (unacquired, acquired, heard, &concurrent)
                     {
-                        before.meet(untold, |meeting| {
+                        before.meet(unacquired, |meeting| {
                             sure.push([meeting.one, meeting.other]);
                             found(earlier, piece, Encounter::Race(meeting));
                         });
                     }
                     before.meet(now, |meeting| {
-                        if exact && !told {
+                        if exact && !acquired {
                             found(earlier, piece, Encounter::Race(meeting));
                         } else {
                             possible |= !sure.contains(&[meeting.one, meeting.other]);
@@ -641,11 +645,11 @@ mod tests {
 
     use super::*;
 
-    const STREAMS: [(u64, Kind); 4] = [
-        (0, Kind::Legacy),
-        (1, Kind::Blocking),
-        (2, Kind::NonBlocking),
-        (3, Kind::NonBlocking),
+    const STREAMS: [(u64, StreamKind); 4] = [
+        (0, StreamKind::Legacy),
+        (1, StreamKind::Blocking),
+        (2, StreamKind::NonBlocking),
+        (3, StreamKind::NonBlocking),
     ];
 
     fn stream(random: &mut Random) -> Stream {
@@ -689,14 +693,14 @@ mod tests {
     fn what_may_come_behind_a_flag_is_not_decided() {
         let writer = || Followed {
             all: touched(true, 1, 0..16),
-            released: touched(true, 2, 100..104),
+            released_flags: touched(true, 2, 100..104),
             ..Followed::default()
         };
         // By a thread that knows of no flag, by one that has seen one; by whom the flag was read.
-        let reader = |untold: Option<Footprint>, flag| Followed {
+        let reader = |unacquired: Option<Footprint>, flag| Followed {
             all: touched(false, 3, 0..16),
-            untold,
-            asked: touched(false, 4, flag..flag + 4),
+            unacquired,
+            read_flags: touched(false, 4, flag..flag + 4),
             ..Followed::default()
         };
         let nothing = || Some(Footprint::default());
@@ -714,7 +718,7 @@ mod tests {
             let of = |id| Stream {
                 id,
                 context: 0,
-                kind: Kind::NonBlocking,
+                kind: StreamKind::NonBlocking,
             };
             let mut ran = |stream, followed: Followed| {
                 let at = streams.launch(&of(stream), "", false);
@@ -760,7 +764,7 @@ mod tests {
             let mut random = Random::new(seed);
             let mut streams = Streams::default();
             // The same calls, of which nothing is forgotten.
-            let mut order = Order::default();
+            let mut order = StreamOrder::default();
             let mut all = All::new();
             let unknown = random.below(3) == 0;
             for _ in 0..200 {
@@ -827,7 +831,7 @@ mod tests {
     #[test]
     fn a_family_is_remembered_as_one_piece() {
         let mut streams = Streams::default();
-        let [(legacy, kind), _, (other, beside), _] = STREAMS;
+        let [(legacy, kind), _, (other, other_kind), _] = STREAMS;
         let of = |id, kind| Stream {
             id,
             context: 0,
@@ -859,7 +863,7 @@ mod tests {
         }
         streams.family_over(&at);
         assert_eq!(streams.pieces.len(), 2);
-        let at = streams.launch(&of(other, beside), "", false);
+        let at = streams.launch(&of(other, other_kind), "", false);
         for (start, expected) in [(50, false), (100, true), (0, true), (108, false)] {
             let mut found = false;
             let mut piece = Piece::new(at.clone(), maker(()), print(start).into());

@@ -5,7 +5,7 @@
 //! opinion can be compared with it, one by one.
 
 use events::Executing;
-use shadow::hb::{Access, Completion, FenceKind, Order, Place, Scope, Span, Waited};
+use shadow::hb::{Access, Completion, FenceKind, Location, MemoryOrder, Scope, Span, Waited};
 
 /// Something that lanes of a warp have done, in the order of the launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum EventKind {
         /// What it does.
         access: Access,
         /// Where, by lane, lowest first.
-        places: Vec<Place>,
+        locations: Vec<Location>,
     },
     /// A fence.
     Fence {
@@ -94,29 +94,29 @@ pub enum EventKind {
     /// An operation of one lane on an mbarrier.
     Mbarrier {
         /// Where that lies.
-        at: Place,
+        at: Location,
         /// Its access of the object, if it is one.
         access: Option<Access>,
         /// How it orders others; none for what is neither an arrival nor a wait.
-        order: Option<Order>,
+        order: Option<MemoryOrder>,
         /// It has ended a phase, or the phase that it waits for is over.
         over: bool,
     },
     /// Bytes have ended a phase of an mbarrier.
     MbarrierComplete {
         /// Where that lies.
-        at: Place,
+        at: Location,
     },
     /// The end of threads.
     Exit,
 }
 
 impl TraceEvent {
-    pub(crate) fn new(who: Executing, line: u32, what: EventKind) -> Self {
+    pub(crate) fn new(threads: Executing, line: u32, what: EventKind) -> Self {
         Self {
-            cta: who.cta,
-            warp: who.warp,
-            lanes: who.lanes,
+            cta: threads.cta,
+            warp: threads.warp,
+            lanes: threads.lanes,
             line,
             what,
         }

@@ -22,7 +22,7 @@ pub struct Used<'a> {
 /// Something that lanes have done.
 enum Kept {
     Access {
-        who: Executing,
+        threads: Executing,
         kind: AccessKind,
         space: Space,
         addresses: Box<[u64; 32]>,
@@ -43,45 +43,46 @@ impl<'a> Used<'a> {
     }
 
     /// The launch is over: the engine gets what the program has used.
-    pub fn tell(self) {
+    pub fn forward(self) {
         for kept in self.kept {
             match kept {
-                Kept::Access { who, .. } if who.lanes == 0 => {}
+                Kept::Access { threads, .. } if threads.lanes == 0 => {}
                 Kept::Access {
-                    who,
+                    threads,
                     kind,
                     space,
                     addresses,
                     bytes,
-                } => self.engine.access(who, kind, space, &addresses, bytes),
-                Kept::Other(tell) => tell(self.engine),
+                } => self.engine.access(threads, kind, space, &addresses, bytes),
+                Kept::Other(event) => event(self.engine),
             }
         }
     }
 
-    fn keep(&mut self, tell: impl FnOnce(&mut HappensBefore) + 'static) {
-        self.kept.push(Kept::Other(Box::new(tell)));
+    fn keep(&mut self, event: impl FnOnce(&mut HappensBefore) + 'static) {
+        self.kept.push(Kept::Other(Box::new(event)));
     }
 }
 
 impl Observer for Used<'_> {
     fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         kind: AccessKind,
         space: Space,
         addresses: &[u64; 32],
         bytes: u32,
     ) {
-        if !self.engine.knows(who) {
+        if !self.engine.knows(threads) {
             return;
         }
-        for lane in lanes(who.lanes) {
-            self.last.insert((who.cta, who.warp, lane), self.kept.len());
+        for lane in lanes(threads.lanes) {
+            self.last
+                .insert((threads.cta, threads.warp, lane), self.kept.len());
         }
         let addresses = Box::new(*addresses);
         self.kept.push(Kept::Access {
-            who,
+            threads,
             kind,
             space,
             addresses,
@@ -89,62 +90,62 @@ impl Observer for Used<'_> {
         });
     }
 
-    fn jump(&mut self, who: Executing) {
-        let thrown_away = self.again.made.contains(&who.offset);
-        if !thrown_away && !self.again.not_made.contains(&who.offset) {
+    fn jump(&mut self, threads: Executing) {
+        let thrown_away = self.again.made.contains(&threads.offset);
+        if !thrown_away && !self.again.not_made.contains(&threads.offset) {
             return;
         }
-        for lane in lanes(who.lanes) {
-            let last = self.last.remove(&(who.cta, who.warp, lane));
+        for lane in lanes(threads.lanes) {
+            let last = self.last.remove(&(threads.cta, threads.warp, lane));
             let last = last.filter(|_| thrown_away);
-            if let Some(Kept::Access { who, .. }) = last.and_then(|at| self.kept.get_mut(at)) {
-                who.lanes &= !(1 << lane);
+            if let Some(Kept::Access { threads, .. }) = last.and_then(|at| self.kept.get_mut(at)) {
+                threads.lanes &= !(1 << lane);
             }
         }
     }
 
-    fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
-        self.keep(move |of| of.arrive(who, id, waits));
+    fn arrive(&mut self, threads: Executing, id: u32, waits: bool) {
+        self.keep(move |of| of.arrive(threads, id, waits));
     }
 
     fn complete(&mut self, cta: u64, id: u32) {
         self.keep(move |of| of.complete(cta, id));
     }
 
-    fn warp_barrier(&mut self, who: Executing) {
-        self.keep(move |of| of.warp_barrier(who));
+    fn warp_barrier(&mut self, threads: Executing) {
+        self.keep(move |of| of.warp_barrier(threads));
     }
 
-    fn fence(&mut self, who: Executing) {
-        self.keep(move |of| of.fence(who));
+    fn fence(&mut self, threads: Executing) {
+        self.keep(move |of| of.fence(threads));
     }
 
-    fn copies(&mut self, who: Executing) {
-        self.keep(move |of| of.copies(who));
+    fn copies(&mut self, threads: Executing) {
+        self.keep(move |of| of.copies(threads));
     }
 
-    fn dependency(&mut self, who: Executing) {
-        self.keep(move |of| of.dependency(who));
+    fn dependency(&mut self, threads: Executing) {
+        self.keep(move |of| of.dependency(threads));
     }
 
-    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
-        self.keep(move |of| of.copy(who, from, to, mbarrier));
+    fn copy(&mut self, threads: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
+        self.keep(move |of| of.copy(threads, from, to, mbarrier));
     }
 
-    fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
-        self.keep(move |of| of.mbarrier(who, address, over));
+    fn mbarrier(&mut self, threads: Executing, address: u64, over: bool) {
+        self.keep(move |of| of.mbarrier(threads, address, over));
     }
 
-    fn mbarrier_complete(&mut self, who: Executing, address: u64) {
-        self.keep(move |of| of.mbarrier_complete(who, address));
+    fn mbarrier_complete(&mut self, threads: Executing, address: u64) {
+        self.keep(move |of| of.mbarrier_complete(threads, address));
     }
 
-    fn cluster_arrive(&mut self, who: Executing, phase: u64) {
-        self.keep(move |of| of.cluster_arrive(who, phase));
+    fn cluster_arrive(&mut self, threads: Executing, phase: u64) {
+        self.keep(move |of| of.cluster_arrive(threads, phase));
     }
 
-    fn cluster_wait(&mut self, who: Executing, phase: u64) {
-        self.keep(move |of| of.cluster_wait(who, phase));
+    fn cluster_wait(&mut self, threads: Executing, phase: u64) {
+        self.keep(move |of| of.cluster_wait(threads, phase));
     }
 
     fn allocated(&mut self, address: u64, bytes: u64) {
@@ -155,16 +156,16 @@ impl Observer for Used<'_> {
         self.keep(move |of| of.released(address, bytes));
     }
 
-    fn requested(&mut self, who: Executing, number: usize) {
-        self.keep(move |of| of.requested(who, number));
+    fn requested(&mut self, threads: Executing, number: usize) {
+        self.keep(move |of| of.requested(threads, number));
     }
 
-    fn misuse(&mut self, who: Executing, misuse: Misuse, offset: u32) {
-        self.keep(move |of| of.misuse(who, misuse, offset));
+    fn misuse(&mut self, threads: Executing, misuse: Misuse, offset: u32) {
+        self.keep(move |of| of.misuse(threads, misuse, offset));
     }
 
-    fn exit(&mut self, who: Executing) {
-        self.keep(move |of| of.exit(who));
+    fn exit(&mut self, threads: Executing) {
+        self.keep(move |of| of.exit(threads));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What memory held when, so that a report can say what both sides of a race read or wrote.
 //!
 //! Every access gets a stamp, and every change of a word is kept with the stamp and lane that made
-//! it and what was there before. What a place held after an access is then what the first later
+//! it and what was there before. What a location held after an access is then what the first later
 //! change found there, or what it holds now. So loads cost nothing, nor do stores of what is there
 //! already, and the engine's history need not hold values: one number per access will do.
 //!
@@ -10,7 +10,7 @@
 
 use hashbrown::HashMap;
 
-use shadow::hb::{LANES, Made, Place};
+use shadow::hb::{LANES, Location, Made};
 
 /// Words of a line.
 const WORDS: usize = 32;
@@ -97,7 +97,7 @@ impl Values {
         }
     }
 
-    /// The stamp of the operation that is told next.
+    /// The stamp of the operation that is received next.
     pub(crate) fn next(&mut self) -> u32 {
         self.stamp = (self.stamp + 1).min(Made::LAST);
         self.stamp
@@ -109,7 +109,7 @@ impl Values {
     }
 
     /// A lane changes an aligned word, by the operation with the last stamp.
-    pub(crate) fn change(&mut self, word: Place, lane: u32, before: u32) {
+    pub(crate) fn change(&mut self, word: Location, lane: u32, before: u32) {
         if self.halves[1].is_full(self.room) {
             self.halves.swap(0, 1);
             self.halves[1] = Half::default();
@@ -125,7 +125,7 @@ impl Values {
 
     /// Lanes have written different values to a word by the instruction with the last stamp; it holds
     /// `now` since. For [`Self::after`], that is a change behind all of them.
-    pub(crate) fn mixed(&mut self, word: Place, now: u32) {
+    pub(crate) fn mixed(&mut self, word: Location, now: u32) {
         self.change(word, LANES, now);
     }
 
@@ -133,7 +133,7 @@ impl Values {
     /// and after every write since.
     pub(crate) fn after(
         &self,
-        word: Place,
+        word: Location,
         moment: Moment,
         several: bool,
         now: Option<u32>,
@@ -159,7 +159,7 @@ impl Half {
         self.changes.len() + self.lines.len() * WORDS >= room
     }
 
-    fn enter(&mut self, word: Place, at: Moment, before: u32) {
+    fn enter(&mut self, word: Location, at: Moment, before: u32) {
         let (key, word) = key(word);
         let line = match self.recent {
             Some((recent, line)) if recent == key => line,
@@ -179,7 +179,7 @@ impl Half {
     }
 
     /// The first change of a word after a moment.
-    fn after(&self, word: Place, moment: Moment) -> Content {
+    fn after(&self, word: Location, moment: Moment) -> Content {
         let (key, word) = key(word);
         let Some(&line) = self.index.get(&key) else {
             return Content::Current;
@@ -201,10 +201,10 @@ impl Half {
 }
 
 /// A number for the line of an aligned word, and the word in it.
-fn key(word: Place) -> (u64, usize) {
+fn key(word: Location) -> (u64, usize) {
     let (space, bytes) = match word {
-        Place::Global(address) => (0, address),
-        Place::Shared { cta, offset } => (1 << 63 | cta << 24, u64::from(offset)),
+        Location::Global(address) => (0, address),
+        Location::Shared { cta, offset } => (1 << 63 | cta << 24, u64::from(offset)),
     };
     let word = bytes / WORD;
     let line = word / WORDS as u64;
@@ -215,7 +215,7 @@ fn key(word: Place) -> (u64, usize) {
 mod tests {
     use super::*;
 
-    const AT: Place = Place::Global(0x1000);
+    const AT: Location = Location::Global(0x1000);
 
     fn moment(stamp: u32, lane: u32) -> Moment {
         Moment { stamp, lane }
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(after(1, 3), Some(11));
         assert_eq!(after(2, 31), Some(12));
         assert_eq!(after(3, 3), Some(13));
-        let other = Place::Shared {
+        let other = Location::Shared {
             cta: 0,
             offset: 0x1000,
         };
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_not_known() {
         let values = changed(2 * WORDS);
-        let elsewhere = Place::Global(0x2000);
+        let elsewhere = Location::Global(0x2000);
         let after = |stamp| values.after(elsewhere, moment(stamp, 0), false, Some(9));
         assert_eq!((after(1), after(900), after(1000)), (None, None, Some(9)));
     }

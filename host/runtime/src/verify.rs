@@ -49,17 +49,17 @@ impl Observer for Obstacles {
         true
     }
 
-    fn depends(&mut self, who: Executing, decides: Decides, on: Sources, from: u32) {
-        let excused = decides != Decides::Flow && self.proved.contains(&who.offset);
+    fn depends(&mut self, threads: Executing, decides: Decides, on: Sources, from: u32) {
+        let excused = decides != Decides::Flow && self.proved.contains(&threads.offset);
         if !excused {
             self.found
-                .insert((who.offset, Obstacle::Value(decides, on), from));
+                .insert((threads.offset, Obstacle::Value(decides, on), from));
         }
     }
 
-    fn requested(&mut self, who: Executing, _: usize) {
+    fn requested(&mut self, threads: Executing, _: usize) {
         self.found
-            .insert((who.offset, Obstacle::Launches, who.offset));
+            .insert((threads.offset, Obstacle::Launches, threads.offset));
     }
 }
 

@@ -164,7 +164,7 @@ impl Width {
 
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AddressSpace {
     /// Global, const, or any address that can only be that.
     Global,
     Shared,
@@ -179,7 +179,7 @@ pub(crate) enum Place {
 /// `[base + offset]`
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Address {
-    pub(crate) place: Place,
+    pub(crate) address_space: AddressSpace,
     /// Row of the base.
     pub(crate) base: u32,
     pub(crate) offset: i64,
@@ -315,7 +315,7 @@ pub(crate) struct Rank {
     pub(crate) generic: bool,
 }
 
-/// `st.async` and `red.async`: done at once, and told to a barrier.
+/// `st.async` and `red.async`: done at once, and reported to a barrier.
 #[derive(Clone, Debug)]
 pub(crate) struct AsyncStore {
     pub(crate) to: Address,
@@ -332,7 +332,7 @@ pub(crate) struct AsyncStore {
 #[derive(Clone, Debug)]
 pub(crate) struct Surface {
     /// Where; x counts bytes.
-    pub(crate) place: ImagePlace,
+    pub(crate) texel: TexelAddress,
     /// Bytes of an element.
     pub(crate) bytes: u32,
     /// Rows of the elements.
@@ -345,7 +345,7 @@ pub(crate) struct Surface {
 
 /// Where a texture or a surface is accessed.
 #[derive(Clone, Debug)]
-pub(crate) struct ImagePlace {
+pub(crate) struct TexelAddress {
     /// Row of the object's handle.
     pub(crate) handle: u32,
     /// Rows of the coordinates in x, y and z, as far as the geometry has them.
@@ -354,7 +354,7 @@ pub(crate) struct ImagePlace {
     pub(crate) layer: Option<u32>,
 }
 
-impl ImagePlace {
+impl TexelAddress {
     /// The rows that are read.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut u32> {
         let first = std::iter::once(&mut self.handle);
@@ -377,7 +377,7 @@ pub(crate) enum Beyond {
 #[derive(Clone, Debug)]
 pub(crate) struct Texture {
     /// Where.
-    pub(crate) place: ImagePlace,
+    pub(crate) texel: TexelAddress,
     /// True when the coordinates are integers.
     pub(crate) texels: bool,
     /// True when they are a direction, and the layer is one of several cubemaps.
@@ -595,12 +595,12 @@ pub(crate) struct Func {
 
 /// How much the order means in which the CTAs of a kernel run, whose accesses do not race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Order {
+pub(crate) enum CtaOrder {
     /// Nothing: they may run at the same time.
     #[default]
     Free,
-    /// They tell each other something, by atomics or strong accesses.
-    Told,
+    /// They communicate, by atomics or strong accesses.
+    Communicating,
     /// They ask where or when they run, print, allocate, or do what is not done while others run.
     Fixed,
 }
@@ -622,14 +622,14 @@ pub(crate) struct Program {
     pub(crate) dynamic_start: u32,
     /// True when it uses the system's part of shared memory.
     pub(crate) reserved_shared: bool,
-    /// True when its CTAs may tell each other something: it has atomic or ordered accesses, fences,
+    /// True when its CTAs may communicate: it has atomic or ordered accesses, fences,
     /// mbarriers, or barriers of the cluster.
     pub(crate) communicates: bool,
     /// True when its threads may wait for each other without taking turns: it has barriers, or
     /// exchanges between lanes.
     pub(crate) waits: bool,
     /// What keeps its CTAs on one thread of the host.
-    pub(crate) order: Order,
+    pub(crate) order: CtaOrder,
     /// Tests of mbarriers whose failure leads only to themselves, by the number of their op.
     pub(crate) retries: HashMap<u32, Retry>,
     /// True when it asks how many arrivals an mbarrier still waits for.

@@ -120,7 +120,7 @@ impl Launch {
 pub struct Threads {
     /// At most so many; 0 counts as 1.
     pub most: u32,
-    /// What the CTAs tell each other by atomics and strong accesses decides nothing that counts, so
+    /// What the CTAs communicate by atomics and strong accesses decides nothing that counts, so
     /// it is no reason against several threads.
     pub unordered: bool,
     /// Warp instructions that one thread executes before others join it. They do not join it for less

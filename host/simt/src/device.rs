@@ -186,7 +186,7 @@ impl Device {
         self.start(module, kernel, launch, exec::run_unobserved)
     }
 
-    /// Runs a kernel to its end and tells `observer` what its lanes do.
+    /// Runs a kernel to its end and passes to `observer` what its lanes do.
     ///
     /// # Errors
     /// As [`Device::launch`].

@@ -8,7 +8,7 @@ use crate::config::Progress;
 
 /// Where in a launch something happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ExecutionPoint {
     /// The kernel that was launched.
     pub kernel: String,
     /// Line of the module's PTX text, from 1; 0 when unknown.
@@ -21,7 +21,7 @@ pub struct Place {
     pub thread: [u32; 3],
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ExecutionPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([bx, by, bz], [tx, ty, tz]) = (self.cta, self.thread);
         write!(
@@ -36,7 +36,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The first lane of the group, and the instruction it waits at.
-    pub at: Place,
+    pub at: ExecutionPoint,
     /// Warp in the CTA.
     pub warp: u32,
     /// Lanes of the group, one bit each.
@@ -151,7 +151,7 @@ pub enum LaunchError {
     /// An access outside every live allocation.
     IllegalAddress {
         /// The instruction and thread.
-        at: Place,
+        at: ExecutionPoint,
         /// The address as the instruction gave it.
         address: u64,
         /// Bytes accessed.
@@ -164,7 +164,7 @@ pub enum LaunchError {
     /// An address that is not a multiple of the access size.
     Misaligned {
         /// The instruction and thread.
-        at: Place,
+        at: ExecutionPoint,
         /// The address.
         address: u64,
         /// Bytes accessed.
@@ -173,45 +173,45 @@ pub enum LaunchError {
     /// A call to an address that is no function.
     InvalidProgramCounter {
         /// The instruction and thread.
-        at: Place,
+        at: ExecutionPoint,
         /// The address.
         address: u64,
     },
     /// A fetch from what is no texture object, or no longer one: it or its array was destroyed.
     InvalidTexture {
         /// The instruction and thread.
-        at: Place,
+        at: ExecutionPoint,
         /// The handle.
         handle: u64,
     },
     /// A load or store through what is no surface object, or no longer one.
     InvalidSurface {
         /// The instruction and thread.
-        at: Place,
+        at: ExecutionPoint,
         /// The handle.
         handle: u64,
     },
     /// A load or store outside of a surface that was to trap there.
     OutsideSurface {
         /// The instruction and thread.
-        at: Place,
+        at: ExecutionPoint,
         /// x in bytes, y, and z or the layer.
         place: [i32; 3],
     },
     /// Calls nested deeper than local memory allows.
     StackOverflow {
         /// The instruction and thread.
-        at: Place,
+        at: ExecutionPoint,
     },
     /// `trap` was executed.
     Trap {
         /// The instruction and thread.
-        at: Place,
+        at: ExecutionPoint,
     },
     /// A device-side `assert` failed.
     Assert {
         /// The instruction and thread.
-        at: Place,
+        at: ExecutionPoint,
         /// The asserted expression.
         message: String,
         /// Source file.
@@ -237,7 +237,7 @@ pub enum LaunchError {
         /// Warp instructions executed until then.
         warp_instructions: u64,
         /// Where some warps were.
-        running: Vec<Place>,
+        running: Vec<ExecutionPoint>,
     },
     /// Whoever launched it wanted no more of it; see [`Limits::go_on`](crate::Limits::go_on).
     Interrupted {

@@ -39,7 +39,7 @@ pub use config::{
     SharedVariable, Sink, Threads,
 };
 pub use device::{Device, ModuleId, State};
-pub use error::{Absent, LaunchError, LoadError, On, Place, Waiting};
+pub use error::{Absent, ExecutionPoint, LaunchError, LoadError, On, Waiting};
 pub use memory::{Memory, Region};
 pub use module::{Image, Placement};
 pub use random::Random;

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use events::AccessKind;
 use ptx::ast::Space;
 
-use crate::error::Place;
+use crate::error::ExecutionPoint;
 
 /// Accesses of one instruction to one space that lay outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stray {
     /// The instruction and the first thread.
-    pub at: Place,
+    pub at: ExecutionPoint,
     /// What it does.
     pub kind: AccessKind,
     /// Where; never generic.

@@ -155,7 +155,7 @@ fn those_who_name_others_are_not_met() {
 }
 
 #[test]
-fn who_waits_for_a_lane_that_waits_for_it_is_told_of() {
+fn threads_that_wait_for_each_other_are_reported() {
     // The first lane waits for the second one by name, and that for a barrier of all the CTA.
     let mut rig = load(&kernel(
         "setp.ne.u32 %p0, %t, 0; @%p0 bra other; bar.warp.sync 3; bar.sync 0; ret;

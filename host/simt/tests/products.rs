@@ -8,7 +8,7 @@ use random::Random;
 
 use crate::common::elements::{bits, keep, list, run_over, value};
 
-type Place = fn(usize, usize) -> (usize, usize);
+type Position = fn(usize, usize) -> (usize, usize);
 
 /// A form of `mma`.
 struct Form {
@@ -17,9 +17,9 @@ struct Form {
     types: [&'static str; 4],
     /// m, n and k.
     shape: [usize; 3],
-    a: Place,
-    b: Place,
-    c: Place,
+    a: Position,
+    b: Position,
+    c: Position,
 }
 
 /// `c` of all shapes with 16 rows and 8 columns.
@@ -227,7 +227,7 @@ const fn form(
     text: &'static str,
     types: [&'static str; 4],
     shape: [usize; 3],
-    [a, b, c]: [Place; 3],
+    [a, b, c]: [Position; 3],
 ) -> Form {
     Form {
         text,
@@ -240,12 +240,17 @@ const fn form(
 }
 
 /// Registers of 32 lanes, 64-bit slots, lane after lane.
-fn fragments(ty: &str, place: Place, count: usize, at: &dyn Fn(usize, usize) -> u64) -> Vec<u64> {
+fn fragments(
+    ty: &str,
+    position: Position,
+    count: usize,
+    at: &dyn Fn(usize, usize) -> u64,
+) -> Vec<u64> {
     let packed = (32 / bits(ty)).max(1);
     let mut registers = vec![0; 32 * count / packed];
     for lane in 0..32 {
         for i in 0..count {
-            let (row, column) = place(lane, i);
+            let (row, column) = position(lane, i);
             let register = lane * (count / packed) + i / packed;
             registers[register] |= (at(row, column) & keep(ty)) << (bits(ty) * (i % packed));
         }
@@ -449,7 +454,7 @@ fn quarters_have_products_of_their_own() {
         ("m8n8k4.col.row.f32.f16.f16.f32", true, false),
     ] {
         let form = form(text, ["f32", "f16", "f16", "f32"], [8, 8, 4], [c8, c8, c8]);
-        let place = |lane: usize, i: usize| {
+        let position = |lane: usize, i: usize| {
             let row = (lane & 1) + (i & 2) + upper(lane);
             (row, (i & 4) + (lane & 2) + (i & 1))
         };
@@ -467,7 +472,7 @@ fn quarters_have_products_of_their_own() {
             left.extend([0, 2].map(|i| element_a(i) | element_a(i + 1) << 16));
             right.extend([0, 2].map(|i| element_b(i) | element_b(i + 1) << 16));
             start.extend((0..8).map(|i| {
-                let (row, column) = place(lane, i);
+                let (row, column) = position(lane, i);
                 u64::from((c(quarter, row, column) as f32).to_bits())
             }));
         }
@@ -477,7 +482,7 @@ fn quarters_have_products_of_their_own() {
         let data = run_over(&kernel(&form, [8, 2, 2, 8]), &data);
         for lane in 0..32 {
             for i in 0..8 {
-                let (quarter, (row, column)) = (lane % 16 / 4, place(lane, i));
+                let (quarter, (row, column)) = (lane % 16 / 4, position(lane, i));
                 let sum: usize = (0..4)
                     .map(|k| a(quarter, row, k) * b(quarter, k, column))
                     .sum();

@@ -1,4 +1,4 @@
-//! State spaces, module variables, atomics, and what an observer is told.
+//! State spaces, module variables, atomics, and what an observer receives.
 
 use crate::common::{kernel, load, run};
 use events::{AccessKind, Exchange, Executing, Observer};
@@ -196,17 +196,17 @@ struct Log(Vec<(AccessKind, Space, u32, u32)>, Vec<String>);
 impl Observer for Log {
     fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         kind: AccessKind,
         space: Space,
         at: &[u64; 32],
         bytes: u32,
     ) {
-        assert!(at[who.lanes.trailing_zeros() as usize] > 0 || space != Space::Global);
-        self.0.push((kind, space, who.lanes, bytes));
+        assert!(at[threads.lanes.trailing_zeros() as usize] > 0 || space != Space::Global);
+        self.0.push((kind, space, threads.lanes, bytes));
     }
-    fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
-        self.1.push(format!("arrive {} {id} {waits}", who.warp));
+    fn arrive(&mut self, threads: Executing, id: u32, waits: bool) {
+        self.1.push(format!("arrive {} {id} {waits}", threads.warp));
     }
     fn complete(&mut self, cta: u64, id: u32) {
         self.1.push(format!("complete {cta} {id}"));
@@ -214,8 +214,8 @@ impl Observer for Log {
     fn fence(&mut self, _: Executing) {
         self.1.push("fence".to_owned());
     }
-    fn exit(&mut self, who: Executing) {
-        self.1.push(format!("exit {:x}", who.lanes));
+    fn exit(&mut self, threads: Executing) {
+        self.1.push(format!("exit {:x}", threads.lanes));
     }
 }
 
@@ -271,9 +271,9 @@ fn observers_see_accesses_and_synchronisation() {
 struct Swaps(Vec<(Option<u64>, u64, u64)>);
 
 impl Observer for Swaps {
-    fn exchanged(&mut self, who: Executing, _: Space, _: &[u64; 32], exchange: Exchange<'_>) {
+    fn exchanged(&mut self, threads: Executing, _: Space, _: &[u64; 32], exchange: Exchange<'_>) {
         assert_eq!(exchange.bytes, 4);
-        for lane in (0..32).filter(|lane| who.lanes >> lane & 1 == 1) {
+        for lane in (0..32).filter(|lane| threads.lanes >> lane & 1 == 1) {
             let compared = exchange.compare.map(|values| values[lane]);
             self.0
                 .push((compared, exchange.new[lane], exchange.old[lane]));

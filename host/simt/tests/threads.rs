@@ -243,7 +243,7 @@ fn printing_stays_in_order() {
 }
 
 #[test]
-fn the_first_failure_is_told() {
+fn the_first_failure_is_reported() {
     for body in [
         // From CTA 5 on, every third.
         "sub.u32 %r0, %b, 5; rem.u32 %r0, %r0, 3; setp.lt.u32 %p0, %b, 5; @%p0 ret;
@@ -271,7 +271,7 @@ fn the_first_failure_is_told() {
 }
 
 #[test]
-fn who_waits_forever_is_told() {
+fn threads_that_wait_forever_are_reported() {
     // A barrier for 64 threads, of which 32 come, in CTAs 3, 10, 17 and so on.
     let text = kernel(
         "sub.u32 %r0, %b, 3; rem.u32 %r0, %r0, 7; setp.ne.u32 %p0, %r0, 0; @%p0 ret;
@@ -288,7 +288,7 @@ fn who_waits_forever_is_told() {
 }
 
 #[test]
-fn who_waits_forever_is_told_in_full() {
+fn threads_that_wait_forever_are_reported_in_full() {
     // CTAs with so much shared memory that each thread holds only few of those that wait, and comes to
     // its end before it would have been joined.
     let text = kernel("bar.sync 1, 64; ret;");

@@ -15,8 +15,8 @@ use runtime::progress;
 use runtime::streams::At;
 use runtime::variables::SharedVariable;
 use runtime::{
-    Ancestor, Checker, Extent, FootprintObserver, HappensBefore, ModuleKey, Obstacles, Outcome,
-    PendingLaunch, Used,
+    Ancestor, Checker, Extent, FootprintObserver, HappensBefore, LaunchOutcome, ModuleKey,
+    Obstacles, PendingLaunch, Used,
 };
 use simt::{Launch, LaunchError, LaunchStats, LoadError, ModuleId, Schedule, Strays, Tallies};
 
@@ -31,7 +31,7 @@ pub struct Grid<'a> {
     pub kernel: &'a str,
     /// How it is launched.
     pub launch: &'a Launch,
-    /// Its place among the work of all streams, where that is known.
+    /// Its position among the work of all streams, where that is known.
     pub at: Option<At>,
     /// The kernel that has launched it, if the host has not.
     pub by: Option<log::Launcher>,
@@ -153,7 +153,7 @@ impl Backend for CheckedSim {
             parameters: &launch.params,
         };
         let mut pending = checker.begin(device, invocation);
-        pending.set_place(grid.at.take());
+        pending.set_position(grid.at.take());
         pending.set_launcher(grid.by.clone());
         progress::begin(kernel, pending.number(), checker.races());
         if let Some(seed) = checker.options().seed {
@@ -179,9 +179,9 @@ impl Backend for CheckedSim {
         if let (Some(offset), Some(parameter), None) = (hidden, pending.parameter, &own) {
             launch.params = with_hidden(launch.params, offset, parameter);
         }
-        let mut engine = checker.listener(key, &pending, extent);
+        let mut engine = checker.engine_for(key, &pending, extent);
         if let Some(at) = pending.at() {
-            engine = engine.map(|engine| engine.at_place(at));
+            engine = engine.map(|engine| engine.at_position(at));
         }
         if grid.audit.is_some() {
             let listens = engine.take().or_else(|| checker.engine(key, extent));
@@ -248,7 +248,7 @@ impl Backend for CheckedSim {
             (Some(engine), _) if let Some(loaded) = journaled => {
                 let mut used = Used::of(engine, loaded);
                 let result = observe(&mut used);
-                used.tell();
+                used.forward();
                 result
             }
             (Some(engine), _) => observe(engine),
@@ -288,11 +288,11 @@ impl Backend for CheckedSim {
             error_frames = checker.source(key, line);
         }
         let strays = launch.strays.as_ref();
-        let strays = strays.map_or(Vec::new(), |strays| strays::told(strays, checker, key));
+        let strays = strays.map_or(Vec::new(), |strays| strays::reported(strays, checker, key));
         let stuck = result.as_ref().err();
         let stuck = stuck.and_then(|error| stuck::stuck(error, checker, key));
         let stats = result.as_ref().copied().unwrap_or_default();
-        let outcome = Outcome {
+        let outcome = LaunchOutcome {
             seconds: None,
             refused: false,
             invalid: matches!(result, Err(LaunchError::InvalidConfiguration(_))),
@@ -327,7 +327,7 @@ impl Backend for CheckedSim {
             .map(HappensBefore::finish)
             .or_else(|| footprints.map(FootprintObserver::finish));
         let launcher = (!launch.requests.is_empty()).then(|| {
-            let at = pending.at().cloned().unwrap_or_else(|| checker.place());
+            let at = pending.at().cloned().unwrap_or_else(|| checker.position());
             checker.ancestor(&pending, at, findings.as_mut())
         });
         if checker.options().verify.is_some() {

@@ -17,7 +17,7 @@ use runtime::backend::{Backend, writable};
 use runtime::checker::Invocation;
 use runtime::progress;
 use runtime::streams::At;
-use runtime::{Checker, Code, Extent, ModuleKey, Outcome};
+use runtime::{Checker, Code, Extent, LaunchOutcome, ModuleKey};
 use simt::{
     Device, KernelInfo, Launch, LaunchError, LaunchStats, LoadError, ModuleId, Placement, Requests,
 };
@@ -101,7 +101,7 @@ impl CheckedSim {
         self.checker.as_ref()
     }
 
-    /// The checker, to tell it things.
+    /// The checker, to notify it.
     pub fn checker_mut(&mut self) -> Option<&mut Checker> {
         self.checker.as_mut()
     }
@@ -252,11 +252,11 @@ impl CheckedSim {
             parameters: &[],
         };
         let pending = checker.begin_unchecked(device, invocation, why);
-        let outcome = Outcome {
+        let outcome = LaunchOutcome {
             refused: true,
             invalid: true,
             error: Some(why.to_owned()),
-            ..Outcome::default()
+            ..LaunchOutcome::default()
         };
         checker.end(device, pending, outcome, None);
     }

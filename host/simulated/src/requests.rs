@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 
 use ptx::ast::Space;
-use shadow::streams::{Kind, Order, Stream};
-use simt::{Child, Launch, LaunchError, ModuleId, Place, Request, Requests, Wanted};
+use shadow::streams::{Stream, StreamKind, StreamOrder};
+use simt::{Child, ExecutionPoint, Launch, LaunchError, ModuleId, Request, Requests, Wanted};
 
 use super::CheckedSim;
 use super::backend::Grid;
@@ -21,7 +21,7 @@ use runtime::streams::{At, footprint};
 /// The streams of a grid.
 #[derive(Default)]
 struct Streams {
-    order: Order,
+    order: StreamOrder,
     /// By handle, and for streams of a CTA or a thread by these.
     ids: HashMap<(u64, u64, u32), u64>,
     last: u64,
@@ -45,7 +45,7 @@ impl Streams {
         Stream {
             id,
             context: 0,
-            kind: Kind::NonBlocking,
+            kind: StreamKind::NonBlocking,
         }
     }
 }
@@ -166,7 +166,7 @@ impl CheckedSim {
                 let written = memory.write(to, &data);
                 written.map_err(|_| outside(request, to, bytes, true))?;
                 let ranges = [(from, bytes, Call::CopyFrom), (to, bytes, Call::CopyTo)];
-                self.tell(asked.at, &ranges);
+                self.pass_touched(asked.at, &ranges);
                 Ok(())
             }
             &Wanted::Fill {
@@ -176,7 +176,7 @@ impl CheckedSim {
             } => {
                 let filled = self.device.memory_mut().fill(address, value, bytes);
                 filled.map_err(|_| outside(request, address, bytes, true))?;
-                self.tell(asked.at, &[(address, bytes, Call::Fill)]);
+                self.pass_touched(asked.at, &[(address, bytes, Call::Fill)]);
                 Ok(())
             }
             Wanted::Record(_) | Wanted::Wait(_) => Ok(()),
@@ -216,8 +216,8 @@ impl CheckedSim {
         }
     }
 
-    /// Tells the checker of memory that a request has touched.
-    fn tell(&mut self, at: Option<At>, ranges: &[(u64, u64, Call)]) {
+    /// Notifies the checker of memory that a request has touched.
+    fn pass_touched(&mut self, at: Option<At>, ranges: &[(u64, u64, Call)]) {
         if let (Some(checker), Some(at)) = (&mut self.checker, at) {
             checker.called(at, footprint(ranges.iter().copied()));
         }
@@ -227,10 +227,10 @@ impl CheckedSim {
 /// A copy or a fill of memory that is not there.
 fn outside(request: &Request, address: u64, bytes: u64, write: bool) -> LaunchError {
     LaunchError::IllegalAddress {
-        at: Place {
+        at: ExecutionPoint {
             kernel: "a copy or a fill that a kernel has asked for".to_owned(),
             offset: request.offset,
-            ..Place::default()
+            ..ExecutionPoint::default()
         },
         address,
         bytes: u32::try_from(bytes).unwrap_or(u32::MAX),

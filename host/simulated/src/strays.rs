@@ -1,4 +1,4 @@
-//! What is told of accesses outside of all memory that a launch went on after (`--oob continue`).
+//! What is reported of accesses outside of all memory that a launch went on after (`--oob continue`).
 
 use events::AccessKind;
 use ptx::ast::Space;
@@ -8,7 +8,7 @@ use report::log::{Act, Stray, StraySpace};
 use runtime::{Checker, ModuleKey};
 
 /// What a launch has left, in the program's own terms.
-pub(crate) fn told(strays: &Strays, checker: &Checker, key: ModuleKey) -> Vec<Stray> {
+pub(crate) fn reported(strays: &Strays, checker: &Checker, key: ModuleKey) -> Vec<Stray> {
     let all = strays.take().into_iter();
     all.map(|stray| {
         let line = checker.original_line(key, stray.at.line);

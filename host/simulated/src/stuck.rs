@@ -1,4 +1,4 @@
-//! What a launch that is stuck is told with: threads that wait at one place for one thing are one entry.
+//! What a launch that is stuck is reported with: threads that wait at one place for one thing are one entry.
 
 use simt::{Absent, LaunchError, On, Waiting};
 

@@ -20,7 +20,7 @@ fn texts(folder: &str) -> Vec<PathBuf> {
 }
 
 /// All kernels of a text.
-fn told(options: Option<Options>, text: &str) -> Vec<KernelInfo> {
+fn kernels_of(options: Option<Options>, text: &str) -> Vec<KernelInfo> {
     let device = Device::new(DeviceConfig::default()).expect("a device");
     let checker = options.map(|options| Checker::new(options, Writer::Memory(Vec::new())));
     let mut device = CheckedSim::new(device, checker);
@@ -54,12 +54,12 @@ fn checks_change_no_answer() {
             mode: Mode::Fast,
             ..Options::default()
         };
-        let alone = told(None, &text);
+        let alone = kernels_of(None, &text);
         kernels += alone.len();
         let more = with_checks(fast.clone(), &text);
         let own = alone.iter().map(|info| info.registers);
         differ += own.zip(more).filter(|(own, more)| own != more).count();
-        assert_eq!(told(Some(fast), &text), alone, "{}", path.display());
+        assert_eq!(kernels_of(Some(fast), &text), alone, "{}", path.display());
     }
     // Or this could not fail.
     assert!(kernels > 50 && differ > 20, "{kernels} {differ}");

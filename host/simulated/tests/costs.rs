@@ -34,8 +34,8 @@ fn run(options: Options) -> (Option<Module>, Logged) {
     let (mut module, mut logged) = (None, None);
     for event in sim.checker().unwrap().events() {
         match event {
-            Event::Module(told) => module = Some(Module::clone(told)),
-            Event::Launch(told) => logged = Some(Logged::clone(told)),
+            Event::Module(recorded) => module = Some(Module::clone(recorded)),
+            Event::Launch(recorded) => logged = Some(Logged::clone(recorded)),
             _ => {}
         }
     }
@@ -53,7 +53,7 @@ fn fast() -> Options {
 }
 
 #[test]
-fn a_checked_launch_tells_what_it_has_taken() {
+fn a_checked_launch_reports_what_it_has_taken() {
     let (module, launch) = run(fast());
     assert!(launch.checked, "{:?}", launch.why_not);
     assert!(module.unwrap().rewrite_seconds > 0.0);

@@ -1,4 +1,4 @@
-//! Precise mode from the device's own journal: what is told, and when there is none.
+//! Precise mode from the device's own journal: what is recorded, and when there is none.
 
 use std::collections::BTreeSet;
 
@@ -52,22 +52,22 @@ fn journaled(text: &str, options: Options) -> Rig {
     let options = Options {
         mode: Mode::Precise,
         as_gpu: true,
-        // What is proved is not told either.
+        // What is proved is not recorded either.
         prove: Prove::Off,
         ..options
     };
     load(text, options)
 }
 
-/// Accesses that the engine was told of, by launch.
+/// Accesses that the engine has received, by launch.
 fn accesses(launches: &[Logged]) -> Vec<u64> {
     let clocks = launches.iter().filter_map(|launch| launch.clocks);
     clocks.map(|clocks| clocks.accesses).collect()
 }
 
 #[test]
-fn what_a_thread_has_for_itself_is_not_told() {
-    let told = [3, 300].map(|rounds| {
+fn what_a_thread_has_for_itself_is_not_recorded() {
+    let recorded = [3, 300].map(|rounds| {
         let (launches, races, left) = run(&kernel(rounds, false), Options::default(), 2);
         assert_eq!(races, 0);
         assert!(
@@ -79,7 +79,10 @@ fn what_a_thread_has_for_itself_is_not_told() {
         accesses(&launches)
     });
     // The counter's additions, and nothing else.
-    assert_eq!(told, [vec![u64::from(CTAS); 2], vec![u64::from(CTAS); 2]]);
+    assert_eq!(
+        recorded,
+        [vec![u64::from(CTAS); 2], vec![u64::from(CTAS); 2]]
+    );
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn polled_flags(pause: u32) -> String {
 }
 
 #[test]
-fn a_thread_that_waits_by_an_atomic_tells_it_once_per_value() {
+fn a_thread_that_waits_by_an_atomic_records_it_once_per_value() {
     const FLAGS: usize = 32 * CTAS as usize;
     for pause in [1, 30_000] {
         let mut rig = journaled(&polled_flags(pause), Options::default());
@@ -140,8 +143,8 @@ fn a_thread_that_waits_by_an_atomic_tells_it_once_per_value() {
         rig.launch(&launch(CTAS, THREADS, &[memory]));
         assert_eq!(rig.races().len(), 0);
         // Of each pair: two accesses to data, one to set the flag, and one or two looks at it.
-        let told = accesses(&rig.launches())[0];
-        assert!(told <= 5 * FLAGS as u64, "{told} after {pause}");
+        let recorded = accesses(&rig.launches())[0];
+        assert!(recorded <= 5 * FLAGS as u64, "{recorded} after {pause}");
     }
 }
 
@@ -175,7 +178,7 @@ fn words<'a>(conflicts: impl IntoIterator<Item = &'a Conflict>) -> BTreeSet<u64>
 }
 
 #[test]
-fn a_weak_store_is_told_where_it_stands_among_strong_accesses_or_undecided() {
+fn a_weak_store_is_recorded_where_it_stands_among_strong_accesses_or_undecided() {
     const FLAGS: usize = 32 * CTAS as usize;
     // Without a pause the weak store may come before there are strong accesses, or meanwhile.
     let undecided = [1, 3000].map(|pause| {
@@ -188,14 +191,14 @@ fn a_weak_store_is_told_where_it_stands_among_strong_accesses_or_undecided() {
                 ..launch(CTAS, 96, &[memory])
             });
             let journal = audit.journal.as_deref().unwrap();
-            let (told, traced) = (words(journal), words(&audit.clocks));
+            let (recorded, traced) = (words(journal), words(&audit.happens_before));
             let sure = words(journal.iter().filter(|race| !race.possible));
             assert!(sure.is_subset(&traced));
             data += traced.iter().filter(|&at| at % 32 == 16).count();
             if audit.counters.undecided > 0 {
                 undecided += 1;
             } else {
-                assert_eq!(told, traced, "seed {seed} after a pause of {pause}");
+                assert_eq!(recorded, traced, "seed {seed} after a pause of {pause}");
             }
         }
         assert!(data > 0, "nobody has seen only the weak store");
@@ -232,7 +235,7 @@ fn an_audit_hears_no_load_that_a_thread_makes_again() {
         let loads: u32 = loads.map(|traced| traced.lanes.count_ones()).sum();
         let used: u32 = rig.words(memory, WORDS)[1..].iter().sum();
         assert_eq!(loads, used, "seed {seed}");
-        assert_eq!(audit.clocks.len(), 0);
+        assert_eq!(audit.happens_before.len(), 0);
         assert_eq!(audit.journal.map(|of| of.len()), Some(0));
     }
 }
@@ -276,12 +279,12 @@ fn lanes_whose_atomics_change_nothing_observe_those_of_the_lanes_before_them() {
                 schedule,
                 ..launch(1, TOGETHER, &[memory])
             });
-            let (told, traced) = (
+            let (recorded, traced) = (
                 words(audit.journal.as_deref().unwrap()),
-                words(&audit.clocks),
+                words(&audit.happens_before),
             );
             assert_eq!(
-                told, traced,
+                recorded, traced,
                 "writers {writers:08b}, {rounds} rounds, {schedule:?}"
             );
             assert_eq!(audit.counters.undecided, 0);
@@ -306,9 +309,9 @@ fn a_kernel_that_shares_a_function_with_a_journaled_one_is_judged_by_its_journal
     let memory = rig.memory(&[0]);
     let audit = rig.audit(&launch(1, 2, &[memory]));
     assert!(!audit.cells_decide && !audit.release_capable);
-    assert_eq!(words(&audit.clocks).len(), 1);
+    assert_eq!(words(&audit.happens_before).len(), 1);
     assert_eq!(
         words(audit.journal.as_deref().unwrap()),
-        words(&audit.clocks)
+        words(&audit.happens_before)
     );
 }

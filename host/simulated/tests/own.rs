@@ -102,7 +102,7 @@ fn a_launch_with_a_race_runs_its_checks() {
 }
 
 #[test]
-fn what_fails_in_the_programs_own_code_is_told_by_its_own_lines() {
+fn what_fails_in_the_programs_own_code_is_reported_by_its_own_lines() {
     let text = TEXT.replace("END", "trap;");
     for mode in modes() {
         let ran = run(&text, &mode, 256);
@@ -182,8 +182,8 @@ fn pairs_that_have_raced_are_not_looked_for_again_and_others_are() {
                 let before = rig.races().len();
                 rig.try_launch(&launch(4, 64, &[one, all, by])).unwrap();
                 let races = rig.races().split_off(before);
-                let told: Vec<bool> = races.iter().map(|race| race.at_least).collect();
-                (rig.launches().pop().unwrap().judge, told)
+                let reported: Vec<bool> = races.iter().map(|race| race.at_least).collect();
+                (rig.launches().pop().unwrap().judge, reported)
             });
             (ran, rig.words(all, 2))
         };
@@ -199,8 +199,8 @@ fn pairs_that_have_raced_are_not_looked_for_again_and_others_are() {
         for (prove, look_again) in [(Prove::Off, false), (Prove::On, true)] {
             let (all, same) = run(prove, look_again);
             assert_eq!(words, same);
-            let checked = |(judge, told): &(Judge, Vec<bool>)| {
-                *judge == Judge::Cells && !told.is_empty() && !told.contains(&true)
+            let checked = |(judge, reported): &(Judge, Vec<bool>)| {
+                *judge == Judge::Cells && !reported.is_empty() && !reported.contains(&true)
             };
             assert!(all.iter().all(checked), "{all:?}");
         }
@@ -250,18 +250,24 @@ fn a_store_whose_races_with_stores_are_known_is_still_found_by_loads() {
                 })
             };
             let [first, second, third] = run(false);
-            let told = format!("{mode:?} {before:?}: {first:?} {second:?} {third:?}");
+            let reported = format!("{mode:?} {before:?}: {first:?} {second:?} {third:?}");
             // The stores race with each other, and no more is said of that.
-            assert!(!first.0.is_empty() && !first.0.contains(&true), "{told}");
+            assert!(
+                !first.0.is_empty() && !first.0.contains(&true),
+                "{reported}"
+            );
             // Threads of one warp are looked at as before.
-            assert!(!second.0.contains(&true), "{told}");
-            assert!(second.1 < first.1 / 2 && second.2 < first.2 / 4, "{told}");
+            assert!(!second.0.contains(&true), "{reported}");
+            assert!(
+                second.1 < first.1 / 2 && second.2 < first.2 / 4,
+                "{reported}"
+            );
             // A load and a store.
-            assert!(third.0.contains(&true), "{told}");
+            assert!(third.0.contains(&true), "{reported}");
             let [_, second, third] = run(true);
             assert!(
                 !second.0.is_empty() && second.2 == first.2,
-                "{second:?}, {told}"
+                "{second:?}, {reported}"
             );
             assert!(third.0.contains(&true), "{third:?}");
         }

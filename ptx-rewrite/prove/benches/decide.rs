@@ -7,7 +7,7 @@ mod builder;
 use builder::{BX, BY, BZ, Launch, TX, TY, form, within};
 use divan::{Bencher, black_box};
 use prove::decide::decide;
-use prove::problem::Kind;
+use prove::problem::SymbolKind;
 
 const BUFFER: i128 = 1 << 24;
 
@@ -58,7 +58,7 @@ fn stencil_3d(bencher: Bencher) {
 #[divan::bench]
 fn stencil_in_tiles(bencher: Bencher) {
     let mut launch = Launch::new([86, 86, 1], [16, 16, 1]);
-    let steps = launch.symbol(Kind::Counter(0), 0, 1);
+    let steps = launch.symbol(SymbolKind::Counter(0), 0, 1);
     let n = 1024;
     let to = [(BY, 48 * n), (TY, 4 * n), (BX, 48), (TX, 4)];
     let corner = i128::from(-8 * n - 8);
@@ -103,7 +103,7 @@ fn stencil_in_tiles(bencher: Bencher) {
 fn product_in_tiles(bencher: Bencher) {
     let n = 1024;
     let mut launch = Launch::new([64, 64, 1], [16, 16, 1]);
-    let k = launch.symbol(Kind::Counter(0), 0, 63);
+    let k = launch.symbol(SymbolKind::Counter(0), 0, 63);
     launch.load(
         form(&[(BY, 64 * n), (TY, 4 * n), (k, 64), (TX, 4)], 0),
         &[],
@@ -139,7 +139,7 @@ fn product_in_tiles(bencher: Bencher) {
 #[divan::bench]
 fn diagonals(bencher: Bencher) {
     let mut launch = Launch::new([21, 1, 1], [16, 1, 1]);
-    let m = launch.symbol(Kind::Counter(0), 0, 15);
+    let m = launch.symbol(SymbolKind::Counter(0), 0, 15);
     let guard = [form(&[(m, 1), (TX, -1)], 0)];
     let at = |row: i64, column: i64| {
         let offset = i128::from(4 * 17 * row + 4 * column);
@@ -169,8 +169,8 @@ fn diagonals(bencher: Bencher) {
 #[divan::bench]
 fn reduction(bencher: Bencher) {
     let mut launch = Launch::new([64, 1, 1], [256, 1, 1]);
-    launch.symbol(Kind::Counter(0), 0, 7);
-    let s = launch.symbol(Kind::BlockUniform, 1, 128);
+    launch.symbol(SymbolKind::Counter(0), 0, 7);
+    let s = launch.symbol(SymbolKind::BlockUniform, 1, 128);
     let guard = [form(&[(s, 1), (TX, -1)], -1)];
     launch.load_shared(form(&[(TX, 4), (s, 4)], 0), &guard, &[0]);
     launch.load_shared(form(&[(TX, 4)], 0), &guard, &[0]);

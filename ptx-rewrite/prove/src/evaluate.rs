@@ -12,7 +12,7 @@ use crate::family::{Family, Members};
 use crate::form::{Form, Symbols, Uniform};
 use crate::graph::{Compared, Condition, Graph, Node, NodeId, Origin};
 use crate::interval::{EVERY, Interval};
-use crate::problem::{Axis, Kind, LoopId, SymbolId};
+use crate::problem::{Axis, LoopId, SymbolId, SymbolKind};
 use crate::ssa::SharedVariable;
 use crate::value::{
     ALTERNATIVES, Alternative, Alternatives, Memory, Predicate, Rows, Value, any, both, centered,
@@ -74,7 +74,12 @@ impl<'a> Evaluation<'a> {
             } else {
                 Uniform::No
             };
-            symbols.add(Kind::Thread(of), Interval::new(0, count - 1), None, uniform);
+            symbols.add(
+                SymbolKind::Thread(of),
+                Interval::new(0, count - 1),
+                None,
+                uniform,
+            );
         }
         for of in axes {
             let count = i64::from(launch.grid[axis(of)].max(1));
@@ -83,7 +88,12 @@ impl<'a> Evaluation<'a> {
             } else {
                 Uniform::Block
             };
-            symbols.add(Kind::Block(of), Interval::new(0, count - 1), None, uniform);
+            symbols.add(
+                SymbolKind::Block(of),
+                Interval::new(0, count - 1),
+                None,
+                uniform,
+            );
         }
         let family = family.map(|members| Family::new(&mut symbols, launch, members));
         let mut evaluation = Self {

@@ -9,7 +9,7 @@ use crate::assume::{Assumed, Comparison, Names, Quantity, Relation, Term};
 use crate::form::{Form, Symbols, Uniform};
 use crate::graph::Node;
 use crate::interval::Interval;
-use crate::problem::{Axis, Kind, SymbolId};
+use crate::problem::{Axis, SymbolId, SymbolKind};
 use crate::value::{Memory, Rows};
 use crate::{Access, Launch, Reason};
 
@@ -85,7 +85,7 @@ impl Family {
                 Quantity::Parameter(_, 4) => Interval::new(i32::MIN.into(), i32::MAX.into()),
                 Quantity::Parameter(..) => Interval::new(i64::MIN, i64::MAX),
             };
-            let symbol = symbols.add(Kind::GridUniform, range, None, Uniform::Grid);
+            let symbol = symbols.add(SymbolKind::GridUniform, range, None, Uniform::Grid);
             family.forms.push((of, Form::symbol(symbol)));
         }
         family.assume(symbols, members.assumed);
@@ -165,7 +165,7 @@ impl Family {
         let index = self.bases.len();
         let first = ((index as i64 + 1) << APART[0]) + (1 << APART[1]);
         let range = Interval::new(first, first + (1 << APART[2]));
-        let symbol = symbols.add(Kind::GridUniform, range, None, Uniform::Grid);
+        let symbol = symbols.add(SymbolKind::GridUniform, range, None, Uniform::Grid);
         self.bases.push(Base {
             value,
             start,
@@ -222,7 +222,7 @@ impl Family {
                 i64::try_from(low.div_euclid(*by)).ok()?,
                 i64::try_from(high.div_euclid(*by)).ok()?,
             );
-            let quotient = symbols.add(Kind::GridUniform, range, None, Uniform::Grid);
+            let quotient = symbols.add(SymbolKind::GridUniform, range, None, Uniform::Grid);
             return form.plus(-by, &Form::symbol(quotient))?.shifted(-remainder);
         }
         let (left, right) = (self.linear(&of.left)?, self.linear(&of.right)?);

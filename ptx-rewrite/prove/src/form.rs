@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::decide::gcd;
 use crate::interval::Interval;
-use crate::problem::{Kind, Linear, LoopId, Symbol, SymbolId};
+use crate::problem::{Linear, LoopId, Symbol, SymbolId, SymbolKind};
 
 /// Greatest absolute value of a coefficient.
 const COEFFICIENT: i128 = 1 << 40;
@@ -196,7 +196,7 @@ struct Division {
 impl Symbols {
     pub(crate) fn add(
         &mut self,
-        kind: Kind,
+        kind: SymbolKind,
         range: Interval<i64>,
         home: Option<LoopId>,
         uniform: Uniform,
@@ -215,9 +215,9 @@ impl Symbols {
         uniform: Uniform,
     ) -> SymbolId {
         let kind = match uniform {
-            Uniform::Grid => Kind::GridUniform,
-            Uniform::Block | Uniform::Iteration => Kind::BlockUniform,
-            Uniform::No => Kind::Unknown,
+            Uniform::Grid => SymbolKind::GridUniform,
+            Uniform::Block | Uniform::Iteration => SymbolKind::BlockUniform,
+            Uniform::No => SymbolKind::Unknown,
         };
         self.add(kind, range, home, uniform)
     }

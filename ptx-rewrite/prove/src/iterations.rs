@@ -6,7 +6,7 @@ use crate::evaluate::Evaluation;
 use crate::form::{Form, Uniform};
 use crate::graph::{Advance, Comparison, Node, NodeId, Test};
 use crate::interval::{EVERY, Interval};
-use crate::problem::{Kind, LoopId, SymbolId};
+use crate::problem::{LoopId, SymbolId, SymbolKind};
 use crate::value::{
     ALTERNATIVES, Alternative, Alternatives, Memory, Predicate, Rows, Value, both, centered,
     simplified,
@@ -183,7 +183,7 @@ impl Evaluation<'_> {
             self.endless.push(of);
         }
         let symbol = self.symbols.add(
-            Kind::Counter(of),
+            SymbolKind::Counter(of),
             Interval::new(0, most.max(0)),
             Some(of),
             Uniform::Iteration,

@@ -11,9 +11,9 @@ use crate::family::{Family, Members};
 use crate::form::Form;
 use crate::graph::{Advance, Node, NodeId, Op};
 use crate::interval::Interval;
-use crate::problem::{Access, Alternative, Effect, Kind, Problem, Space};
+use crate::problem::{Access, Alternative, Effect, Problem, Space, SymbolKind};
 use crate::ssa::full_range;
-use crate::summary::{Place, Plan, Site};
+use crate::summary::{AddressSpace, Plan, Site};
 use crate::value::{ALTERNATIVES, Memory, Rows, both, simplified};
 use crate::{Argument, Footprint, KnownPair, Launch, Pairs, Proof, Reason};
 
@@ -196,7 +196,7 @@ impl Plan {
                 continue;
             }
             let Some((space, form, start, bytes)) = self.located(evaluation, site, of) else {
-                if of.memory != Memory::Private || site.place != Place::Generic {
+                if of.memory != Memory::Private || site.address_space != AddressSpace::Generic {
                     self.anywhere(posed, &mut pieces, index, site);
                 }
                 continue;
@@ -313,12 +313,12 @@ impl Plan {
     fn anywhere(&self, posed: &mut Posed, pieces: &mut Vec<Piece>, index: usize, site: &Site) {
         let text = "its address is not known: it is not computed from one pointer".to_owned();
         posed.refused[index].get_or_insert(text);
-        let spaces: &[Space] = match site.place {
-            Place::Global => &[Space::Global],
-            Place::Shared => &[Space::Shared],
-            Place::Generic => &[Space::Global, Space::Shared],
+        let spaces: &[Space] = match site.address_space {
+            AddressSpace::Global => &[Space::Global],
+            AddressSpace::Shared => &[Space::Shared],
+            AddressSpace::Generic => &[Space::Global, Space::Shared],
         };
-        if site.place != Place::Shared {
+        if site.address_space != AddressSpace::Shared {
             posed.footprint = None;
         }
         for &space in spaces {
@@ -340,21 +340,21 @@ impl Plan {
         site: &Site,
         of: &crate::value::Alternative,
     ) -> Option<(Space, Option<Form>, i128, i128)> {
-        match (site.place, of.memory) {
-            (Place::Global | Place::Generic, Memory::Global(start, bytes)) => Some((
+        match (site.address_space, of.memory) {
+            (AddressSpace::Global | AddressSpace::Generic, Memory::Global(start, bytes)) => Some((
                 Space::Global,
                 Some(of.form.clone()),
                 start.into(),
                 bytes.into(),
             )),
-            (Place::Shared | Place::Generic, Memory::Shared(index)) => {
+            (AddressSpace::Shared | AddressSpace::Generic, Memory::Shared(index)) => {
                 let base = evaluation.shared_base(index);
                 let Interval {
                     low: start,
                     high: bytes,
                 } = evaluation.shared_range(index);
                 let mut form = of.form.plus(-1, &base);
-                if site.place == Place::Generic {
+                if site.address_space == AddressSpace::Generic {
                     let window = Form::symbol(evaluation.window());
                     form = form.and_then(|form| form.plus(-1, &window));
                 }
@@ -369,7 +369,7 @@ impl Plan {
     fn open(&self, evaluation: &Evaluation<'_>, form: &Form) -> Vec<u32> {
         let is_open = |symbol: u32| {
             let endless = match evaluation.symbols.symbols[symbol as usize].kind {
-                Kind::Counter(of) => evaluation.endless.contains(&of),
+                SymbolKind::Counter(of) => evaluation.endless.contains(&of),
                 _ => false,
             };
             endless || evaluation.origin.iter().any(|&(of, _)| of == symbol)
@@ -473,7 +473,7 @@ impl Plan {
 
     /// Where a value comes from that is not followed.
     fn hint(&self, evaluation: &Evaluation<'_>, symbol: u32) -> String {
-        if let Kind::Counter(of) = evaluation.symbols.symbols[symbol as usize].kind {
+        if let SymbolKind::Counter(of) = evaluation.symbols.symbols[symbol as usize].kind {
             let header = &self.graph.items[self.graph.loops[of as usize].counter as usize];
             return format!(
                 "the loop at {} has no known bound",
@@ -590,7 +590,8 @@ impl Plan {
             return;
         }
         for (site, result) in self.sites.iter().zip(results) {
-            let writes = site.place != Place::Shared && site.effect(false) != Effect::Load;
+            let writes =
+                site.address_space != AddressSpace::Shared && site.effect(false) != Effect::Load;
             if result.is_ok() && (writes || broken((site, result))) {
                 let text = "a load through the read-only path may read what the launch writes";
                 *result = Err(Reason {
@@ -609,7 +610,7 @@ impl Plan {
         conflict: &Conflict,
     ) -> Reason {
         let against = posed.site.get(conflict.against).copied().unwrap_or(site);
-        let who = match conflict.between {
+        let threads_text = match conflict.between {
             Threads::OfOneBlock => "threads of one block",
             Threads::OfTwoBlocks => "threads of different blocks",
         };
@@ -620,11 +621,11 @@ impl Plan {
         };
         let mut text = match conflict.why {
             Why::Overlap if against == site => {
-                format!("two {who} may execute it with the same bytes")
+                format!("two {threads_text} may execute it with the same bytes")
             }
             Why::Overlap => {
                 let line = self.line(accesses[against].statement);
-                format!("the {what} at {line} may touch the same bytes, by {who}")
+                format!("the {what} at {line} may touch the same bytes, by {threads_text}")
             }
             Why::Steps => "the proof would take too long".to_owned(),
             Why::Large => "its numbers are too large".to_owned(),

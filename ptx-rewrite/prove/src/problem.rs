@@ -25,7 +25,7 @@ pub enum Axis {
 
 /// Where the value of a symbol comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum SymbolKind {
     /// `%tid`.
     Thread(Axis),
     /// `%ctaid`.
@@ -45,7 +45,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
     /// Where its value comes from.
-    pub kind: Kind,
+    pub kind: SymbolKind,
     /// Least and greatest value, inclusive.
     pub range: Interval<i64>,
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::Summary;
 use crate::graph::{Advance, Comparison, Condition, Node, NodeId, Op};
 use crate::problem::Axis;
-use crate::summary::{Place, Plan};
+use crate::summary::{AddressSpace, Plan};
 
 /// Longest text of one value; what is beyond is left out.
 const LONGEST: usize = 400;
@@ -52,13 +52,13 @@ impl Summary {
                 ptx::isa::MemoryKind::Store => "store",
                 _ => "atomic",
             };
-            let place = match site.place {
-                Place::Global => "global",
-                Place::Shared => "shared",
-                Place::Generic => "generic",
+            let address_space = match site.address_space {
+                AddressSpace::Global => "global",
+                AddressSpace::Shared => "shared",
+                AddressSpace::Generic => "generic",
             };
             let mut text = format!(
-                "{} ({}): {what} of {} bytes, {place}",
+                "{} ({}): {what} of {} bytes, {address_space}",
                 plan.line(access.statement),
                 format_args!("PTX line {}", access.ptx_line),
                 site.bytes

@@ -17,7 +17,7 @@ use crate::{Access, Summary};
 
 /// Where an access goes, before its address is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AddressSpace {
     Global,
     Shared,
     /// Its address says.
@@ -27,7 +27,7 @@ pub(crate) enum Place {
 /// An access as a launch needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    pub(crate) place: Place,
+    pub(crate) address_space: AddressSpace,
     pub(crate) kind: MemoryKind,
     /// The threads that its atomicity includes.
     pub(crate) scope: Scope,
@@ -110,7 +110,9 @@ fn accesses(module: &Module, kernel: &Function) -> Vec<Access> {
     let scopes = ptx::scope::Scopes::new(body);
     let mut all = Vec::new();
     for (at, instruction) in body.instructions() {
-        if place(module, kernel, &scopes, at, instruction).is_some_and(|place| place.is_ok()) {
+        if address_space(module, kernel, &scopes, at, instruction)
+            .is_some_and(|address_space| address_space.is_ok())
+        {
             all.push(Access {
                 statement: at,
                 ptx_line: module.line_column(instruction.span.start).0,
@@ -121,13 +123,13 @@ fn accesses(module: &Module, kernel: &Function) -> Vec<Access> {
 }
 
 /// Where an instruction accesses memory, if it does; an error if in a way that is not followed.
-fn place(
+fn address_space(
     module: &Module,
     kernel: &Function,
     scopes: &ptx::scope::Scopes<'_>,
     at: usize,
     instruction: &Instruction,
-) -> Option<Result<Place, String>> {
+) -> Option<Result<AddressSpace, String>> {
     let op = isa::memory(instruction)?;
     let space = match (op.space, instruction.operands.get(op.address)) {
         (
@@ -150,10 +152,10 @@ fn place(
         }
         (space, _) => space,
     };
-    let place = match space {
-        Space::Global => Place::Global,
-        Space::Shared => Place::Shared,
-        Space::Generic => Place::Generic,
+    let address_space = match space {
+        Space::Global => AddressSpace::Global,
+        Space::Shared => AddressSpace::Shared,
+        Space::Generic => AddressSpace::Generic,
         Space::Local | Space::Param | Space::Const if op.is_plain() => return None,
         Space::SharedCluster => {
             return Some(Err("accesses shared memory of other blocks".into()));
@@ -176,7 +178,7 @@ fn place(
         };
         return Some(Err(text.into()));
     }
-    Some(Ok(place))
+    Some(Ok(address_space))
 }
 
 fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
@@ -260,10 +262,10 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
     let scopes = ptx::scope::Scopes::new(body);
     let mut sites = Vec::new();
     for (at, instruction) in body.instructions() {
-        let place = match place(module, kernel, &scopes, at, instruction) {
+        let address_space = match address_space(module, kernel, &scopes, at, instruction) {
             None => continue,
             Some(Err(text)) => return Err(with_line(at, &text)),
-            Some(Ok(place)) => place,
+            Some(Ok(address_space)) => address_space,
         };
         let Some(op) = isa::memory(instruction) else {
             continue;
@@ -274,7 +276,7 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
         let guard = guard.map(|guard| (builder.predicate(at, &guard.predicate), !guard.negated));
         let block = cfg.block_of(at);
         sites.push(Site {
-            place,
+            address_space,
             kind: op.kind,
             scope: op.scope,
             bytes: op.bytes(),
@@ -314,8 +316,8 @@ fn plan(module: &Module, kernel: &Function) -> Result<Plan, String> {
     let mut statements = body.instructions();
     for site in &mut sites {
         let at = statements.find(|(at, instruction)| {
-            let place = place(module, kernel, &scopes, *at, instruction);
-            place.is_some_and(|place| place.is_ok())
+            let address_space = address_space(module, kernel, &scopes, *at, instruction);
+            address_space.is_some_and(|address_space| address_space.is_ok())
         });
         if let Some((at, _)) = at {
             site.segment = plan.phases.segment(&cfg, at);

@@ -5,7 +5,7 @@ mod builder;
 use builder::{BX, BY, BZ, Launch, TX, TY, form, within};
 use prove::Argument::{Atomic, Barriers, Private, ReadOnly};
 use prove::decide::{Threads, Why, decide};
-use prove::problem::Kind;
+use prove::problem::SymbolKind;
 
 /// Bytes from one buffer to the next.
 const BUFFER: i128 = 1 << 24;
@@ -115,7 +115,7 @@ fn a_stencil_in_three_dimensions() {
 #[test]
 fn a_transpose_by_tiles() {
     let mut launch = Launch::new([32, 32, 1], [32, 8, 1]);
-    let rows = launch.symbol(Kind::Counter(0), 0, 3);
+    let rows = launch.symbol(SymbolKind::Counter(0), 0, 3);
     let n = 1024;
     // in[(32 * by + ty + 8 * k) * n + 32 * bx + tx], tile[ty + 8 * k][tx], tile[tx][ty + 8 * k], out[..]
     let y = |step: i64| [(BY, 32 * step), (TY, step), (rows, 8 * step)];
@@ -124,7 +124,7 @@ fn a_transpose_by_tiles() {
     let tile = |x: i64, y: i64| form(&[(TX, x), (TY, y), (rows, 8 * y)], 0);
     let into = launch.store_shared(tile(4, 4 * 33), &[], &[0]);
     let outof = launch.load_shared(tile(4 * 33, 4), &[], &[1]);
-    let second = launch.symbol(Kind::Counter(1), 0, 3);
+    let second = launch.symbol(SymbolKind::Counter(1), 0, 3);
     launch.problem.accesses[outof].alternatives[0].address =
         form(&[(TX, 4 * 33), (TY, 4), (second, 32)], 0);
     let out = [
@@ -222,7 +222,7 @@ fn diagonals_of_blocks() {
     // Blocks of 16 by 16 on an antidiagonal: block bx has its tile at column bx and row 20 - bx.
     let columns = 2049;
     let mut launch = Launch::new([21, 1, 1], [16, 1, 1]);
-    let row = launch.symbol(Kind::Counter(0), 0, 15);
+    let row = launch.symbol(SymbolKind::Counter(0), 0, 15);
     let tile = [(BX, 4 * (16 - 16 * columns)), (TX, 4), (row, 4 * columns)];
     let corner = i128::from(4 * (20 * 16 * columns + columns + 1));
     launch.load(form(&tile, BUFFER), &[], &[0]);
@@ -235,7 +235,7 @@ fn a_diagonal_of_a_tile_between_barriers() {
     // if (tx <= m) tile[m - tx + 1][tx + 1] = f(three neighbours above), one diagonal m per interval.
     let build = |meet: bool| {
         let mut launch = Launch::new([21, 1, 1], [16, 1, 1]);
-        let m = launch.symbol(Kind::Counter(0), 0, 15);
+        let m = launch.symbol(SymbolKind::Counter(0), 0, 15);
         let guard = [form(&[(m, 1), (TX, -1)], 0)];
         let at = |row: i64, column: i64| {
             let offset = i128::from(4 * 17 * row + 4 * column);
@@ -262,7 +262,7 @@ fn a_diagonal_of_a_tile_between_barriers() {
 fn chunks_by_a_counter() {
     // for (k = 0; k < 10; k++) a[me * 10 + k], cut off at 2,555.
     let mut launch = Launch::new([1, 1, 1], [256, 1, 1]);
-    let k = launch.symbol(Kind::Counter(0), 0, 9);
+    let k = launch.symbol(SymbolKind::Counter(0), 0, 9);
     let guard = [form(&[(TX, -10), (k, -1)], 2554)];
     launch.store(form(&[(TX, 40), (k, 4)], 0), &guard, &[0]);
     assert_eq!(launch.proved(), [Some(Private)]);
@@ -273,7 +273,7 @@ fn chunks_by_a_counter() {
 #[test]
 fn a_loop_over_the_grid() {
     let mut launch = Launch::new([8, 1, 1], [256, 1, 1]);
-    let k = launch.symbol(Kind::Counter(0), 0, 99);
+    let k = launch.symbol(SymbolKind::Counter(0), 0, 99);
     let index = [(BX, 4 * 256), (TX, 4), (k, 4 * 2048)];
     launch.load(form(&index, 0), &[], &[0]);
     launch.store(form(&index, 0), &[], &[0]);
@@ -289,8 +289,8 @@ fn a_loop_over_the_grid() {
 /// `for (s = ..; s > 0; s /= 2) { if (tid < s) a[tid] += a[tid + s]; barrier; }`
 fn reduction(distance: i64, condition: i128) -> Vec<Option<prove::Argument>> {
     let mut launch = Launch::new([64, 1, 1], [256, 1, 1]);
-    launch.symbol(Kind::Counter(0), 0, 7);
-    let s = launch.symbol(Kind::BlockUniform, 1, 128);
+    launch.symbol(SymbolKind::Counter(0), 0, 7);
+    let s = launch.symbol(SymbolKind::BlockUniform, 1, 128);
     let guard = [form(&[(s, 1), (TX, -1)], condition)];
     launch.load_shared(form(&[(TX, 4), (s, 4)], 0), &guard, &[0]);
     launch.load_shared(form(&[(TX, 4)], 0), &guard, &[0]);
@@ -319,7 +319,7 @@ fn a_reduction_tree() {
 fn triangular_loops() {
     // for (j = 0; j < i; j++) a[i * 64 + j] by the thread i, then a[i * 64 + i + ..]
     let mut launch = Launch::new([1, 1, 1], [64, 1, 1]);
-    let j = launch.symbol(Kind::Counter(0), 0, 63);
+    let j = launch.symbol(SymbolKind::Counter(0), 0, 63);
     let below = [form(&[(TX, 1), (j, -1)], -1)];
     launch.store(form(&[(TX, 256), (j, 4)], 0), &below, &[0]);
     // Column by column: a[j * 64 + i] for j > i, which is the other triangle.
@@ -335,7 +335,7 @@ fn triangular_loops() {
 fn lower_and_upper_triangle() {
     // Thread i reads above the diagonal by columns, a[j * 64 + i] with j < i; rows below are written.
     let mut launch = Launch::new([1, 1, 1], [64, 1, 1]);
-    let j = launch.symbol(Kind::Counter(0), 0, 63);
+    let j = launch.symbol(SymbolKind::Counter(0), 0, 63);
     let below = [form(&[(TX, 1), (j, -1)], -1)];
     launch.store(form(&[(TX, 256), (j, 4)], 0), &below, &[0]);
     launch.load(form(&[(TX, 4), (j, 256)], 0), &below, &[0]);
@@ -375,12 +375,12 @@ fn what_is_uniform_in_a_block_differs_between_blocks() {
         );
         launch.proved()
     };
-    assert_eq!(build(Kind::GridUniform), [Some(Private); 3]);
+    assert_eq!(build(SymbolKind::GridUniform), [Some(Private); 3]);
     assert_eq!(
-        build(Kind::BlockUniform),
+        build(SymbolKind::BlockUniform),
         [Some(Private), Some(Private), None]
     );
-    assert_eq!(build(Kind::Unknown), [Some(Private), None, None]);
+    assert_eq!(build(SymbolKind::Unknown), [Some(Private), None, None]);
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn a_missing_symbol_or_address_can_be_anything() {
 #[test]
 fn numbers_beyond_the_arithmetic_prove_nothing() {
     let mut launch = Launch::new([1, 1, 1], [32, 1, 1]);
-    let unknown = launch.symbol(Kind::Unknown, i64::MIN, i64::MAX);
+    let unknown = launch.symbol(SymbolKind::Unknown, i64::MIN, i64::MAX);
     launch.store(form(&[(TX, 4)], 0), &[], &[]);
     launch.store(form(&[(TX, i64::MAX)], 0), &[], &[]);
     launch.store(form(&[(unknown, 1 << 39)], 0), &[], &[]);

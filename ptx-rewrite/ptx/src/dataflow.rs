@@ -18,12 +18,12 @@ use crate::scope::{Register, Scopes};
 pub struct Dataflow<'a> {
     body: &'a Body,
     scopes: Scopes<'a>,
-    uses: HashMap<Register, Places>,
+    uses: HashMap<Register, Occurrences>,
 }
 
 /// Where a register is written and read, each in text order without repetition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct Occurrences {
     /// Statements that write it.
     pub writes: Vec<usize>,
     /// Statements that read it, guards and addresses included.
@@ -34,7 +34,7 @@ impl<'a> Dataflow<'a> {
     /// Lists the writes and reads in `body`.
     pub fn new(body: &'a Body) -> Self {
         let scopes = Scopes::new(body);
-        let mut uses: HashMap<Register, Places> = HashMap::new();
+        let mut uses: HashMap<Register, Occurrences> = HashMap::new();
         for (at, instruction) in body.instructions() {
             isa::register_writes(instruction, |name| {
                 if let Some(register) = scopes.register(at, name) {
@@ -64,12 +64,14 @@ impl<'a> Dataflow<'a> {
     pub fn writes(&self, register: Register) -> &[usize] {
         self.uses
             .get(&register)
-            .map_or(&[], |places| &places.writes)
+            .map_or(&[], |occurrences| &occurrences.writes)
     }
 
     /// Where a register is read.
     pub fn reads(&self, register: Register) -> &[usize] {
-        self.uses.get(&register).map_or(&[], |places| &places.reads)
+        self.uses
+            .get(&register)
+            .map_or(&[], |occurrences| &occurrences.reads)
     }
 
     /// The one instruction that writes the register `name` means at `at`, if there is just one and
@@ -139,8 +141,8 @@ impl<'a> Dataflow<'a> {
     }
 }
 
-fn note(places: &mut Vec<usize>, at: usize) {
-    if places.last() != Some(&at) {
-        places.push(at);
+fn note(occurrences: &mut Vec<usize>, at: usize) {
+    if occurrences.last() != Some(&at) {
+        occurrences.push(at);
     }
 }

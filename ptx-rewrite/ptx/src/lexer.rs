@@ -1,7 +1,7 @@
 //! PTX text to tokens.
 //!
 //! Nothing is dropped: the tokens of a text, put one after the other, are the text, whatever the
-//! text is. Bytes that belong to no token of the language become [`Kind::Error`] tokens.
+//! text is. Bytes that belong to no token of the language become [`TokenKind::Error`] tokens.
 //! Source: PTX ISA 9.0, chapter "Syntax".
 
 use logos::{Lexer, Logos};
@@ -9,7 +9,7 @@ use logos::{Lexer, Logos};
 /// What a token is.
 #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "punctuation is named after its character")]
-pub enum Kind {
+pub enum TokenKind {
     /// Blanks and line ends.
     #[regex(r"[ \t\r\n\x0b\x0c]+")]
     Blank,
@@ -100,7 +100,7 @@ pub enum Kind {
     End,
 }
 
-impl Kind {
+impl TokenKind {
     /// True for what stands between tokens and means nothing.
     pub fn is_trivia(self) -> bool {
         matches!(
@@ -114,7 +114,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// What it is.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// First byte.
     pub start: u32,
     /// One past the last byte.
@@ -123,21 +123,21 @@ pub struct Token {
 
 /// The tokens of `text` in order, without a gap. `text` must be shorter than 4 GiB.
 pub fn tokens(text: &str) -> impl Iterator<Item = Token> + '_ {
-    Kind::lexer(text).spanned().map(|(kind, range)| Token {
-        kind: kind.unwrap_or(Kind::Error),
+    TokenKind::lexer(text).spanned().map(|(kind, range)| Token {
+        kind: kind.unwrap_or(TokenKind::Error),
         start: range.start as u32,
         end: range.end as u32,
     })
 }
 
-fn block_comment(lexer: &mut Lexer<'_, Kind>) {
+fn block_comment(lexer: &mut Lexer<'_, TokenKind>) {
     let rest = lexer.remainder();
     lexer.bump(rest.find("*/").map_or(rest.len(), |at| at + 2));
 }
 
 /// Takes up to the closing quote; without one the rest of the line, which is then an error token.
 /// (A regular expression would look through the line again from every quote in it.)
-fn string(lexer: &mut Lexer<'_, Kind>) -> bool {
+fn string(lexer: &mut Lexer<'_, TokenKind>) -> bool {
     let rest = lexer.remainder().as_bytes();
     let mut at = 0;
     while let Some(&byte) = rest.get(at) {
@@ -166,7 +166,7 @@ fn string(lexer: &mut Lexer<'_, Kind>) -> bool {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<Kind> {
+    fn kinds(text: &str) -> Vec<TokenKind> {
         tokens(text)
             .map(|token| token.kind)
             .filter(|kind| !kind.is_trivia())
@@ -178,15 +178,15 @@ mod tests {
         assert_eq!(
             kinds("0f3F800000 0d3FF0000000000000 0x1fU 17 1.5 2e-3 %r1 _x $L__BB0"),
             [
-                Kind::F32,
-                Kind::F64,
-                Kind::Int,
-                Kind::Int,
-                Kind::Decimal,
-                Kind::Decimal,
-                Kind::Name,
-                Kind::Name,
-                Kind::Name
+                TokenKind::F32,
+                TokenKind::F64,
+                TokenKind::Int,
+                TokenKind::Int,
+                TokenKind::Decimal,
+                TokenKind::Decimal,
+                TokenKind::Name,
+                TokenKind::Name,
+                TokenKind::Name
             ]
         );
     }
@@ -195,11 +195,16 @@ mod tests {
     fn a_suffix_keeps_its_colons() {
         assert_eq!(
             kinds("ld.shared::cta.L2::128B.u32"),
-            [Kind::Name, Kind::Dot, Kind::Dot, Kind::Dot]
+            [
+                TokenKind::Name,
+                TokenKind::Dot,
+                TokenKind::Dot,
+                TokenKind::Dot
+            ]
         );
         assert_eq!(
             kinds("a: .branchtargets"),
-            [Kind::Name, Kind::Colon, Kind::Dot]
+            [TokenKind::Name, TokenKind::Colon, TokenKind::Dot]
         );
     }
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::ast::{Function, Item, Linkage, Module, Space, Span, Statement};
-use crate::lexer::{Kind, Token, tokens};
+use crate::lexer::{Token, TokenKind, tokens};
 
 /// Functions that every device has and no unit defines. Source: CUDA's PTX Writer's Guide to
 /// Interoperability, "System Calls".
@@ -531,7 +531,7 @@ impl Edit<'_> {
         }
         for token in self.tokens_of(span) {
             let text = self.slice(token);
-            if token.kind == Kind::Name
+            if token.kind == TokenKind::Name
                 && let Some(new) = self.renames.get(text)
             {
                 changes.insert(token.start, (token.end, new.to_string()));
@@ -576,9 +576,9 @@ impl Edit<'_> {
         for token in self.tokens_of(loc) {
             let text = self.slice(token);
             match token.kind {
-                Kind::Dot => expected = text == ".loc",
-                Kind::Name => expected = text == "inlined_at",
-                Kind::Int if expected => {
+                TokenKind::Dot => expected = text == ".loc",
+                TokenKind::Name => expected = text == "inlined_at",
+                TokenKind::Int if expected => {
                     expected = false;
                     if let Ok(file) = text.parse::<u32>() {
                         let new = file.saturating_add(self.base).to_string();

@@ -47,24 +47,24 @@ pub(crate) fn find(body: &Body, cfg: &Cfg, flow: &Dataflow<'_>) -> Versions {
         return all;
     }
     let mut values = Values::new(body, cfg, flow);
-    let mut at_place: HashMap<_, Vec<usize>> = HashMap::new();
+    let mut by_location: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, instruction, op) in candidates {
         let operand = instruction.operands.get(op.address);
         if let Some(address) = operand.and_then(|operand| values.address(at, operand)) {
-            let place = (address, op.bytes_per_element);
-            at_place.entry(place).or_default().push(at);
+            let location = (address, op.bytes_per_element);
+            by_location.entry(location).or_default().push(at);
         }
     }
-    let mut places = HashMap::new();
-    for (place, several) in at_place.iter().filter(|(_, of)| of.len() > 1) {
-        places.extend(several.iter().map(|&at| (at, *place)));
+    let mut locations = HashMap::new();
+    for (location, several) in by_location.iter().filter(|(_, of)| of.len() > 1) {
+        locations.extend(several.iter().map(|&at| (at, *location)));
     }
-    if places.is_empty() {
+    if locations.is_empty() {
         return all;
     }
     let slices = Slices { body, cfg, flow };
     let looks = |mut of: BTreeSet<usize>| {
-        of.retain(|at| places.contains_key(at));
+        of.retain(|at| locations.contains_key(at));
         of
     };
     let mut pairs = BTreeSet::new();
@@ -92,7 +92,7 @@ pub(crate) fn find(body: &Body, cfg: &Cfg, flow: &Dataflow<'_>) -> Versions {
             && cfg.dominates(from, to)
             && (from != to || first < second)
             && round(second).is_none_or(|inside| inside.contains(&from));
-        if !ordered || places.get(&first) != places.get(&second) {
+        if !ordered || locations.get(&first) != locations.get(&second) {
             continue;
         }
         all.opens.extend([first, second]);

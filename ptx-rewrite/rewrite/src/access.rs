@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use device::{
-    CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Known, Pasted,
+    CellLoad, Claim, Fast, FastArguments, FastShared, FastSharedArguments, Inlined, Known,
 };
 use ptx::ast::{AddressBase, Guard, Instruction, Operand, Space};
 use ptx::isa::matrix::{self as lines, Lines};
@@ -43,7 +43,7 @@ pub(crate) struct Access {
     /// What it does.
     pub(crate) op: MemoryOp,
     /// Where.
-    pub(crate) place: Place,
+    pub(crate) address_space: AddressSpace,
     /// It is made by the lanes of a warp together, a line by each.
     pub(crate) lines: Option<Lines>,
 }
@@ -70,13 +70,13 @@ pub(crate) struct Shortcuts {
 /// How the checks of a function are written.
 pub(crate) struct Form<'a> {
     pub(crate) granules: Granules,
-    /// The functions that its checks are in; none where they are pasted.
+    /// The functions that its checks are in; none where they are inlined.
     pub(crate) outlined: Option<&'a mut Outlined>,
 }
 
 /// Where a checked access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AddressSpace {
     /// To global memory.
     Global,
     /// To shared memory of the thread's own CTA.
@@ -87,8 +87,8 @@ pub(crate) enum Place {
     Generic,
 }
 
-impl Place {
-    /// The place that a state space is, if it can be checked.
+impl AddressSpace {
+    /// The address space that a state space is, if it can be checked.
     pub(crate) fn of(space: Space) -> Option<Self> {
         match space {
             Space::Global => Some(Self::Global),
@@ -131,9 +131,11 @@ pub(crate) fn classify(names: &Names<'_>, at: usize, instruction: &Instruction) 
     let plain =
         op.is_plain() && op.bytes() != 0 && matches!(address, Some(Operand::Address { .. }));
     match space {
-        _ if plain && let Some(place) = Place::of(space) => {
-            Checked::Yes(Access { op, place, lines })
-        }
+        _ if plain && let Some(address_space) = AddressSpace::of(space) => Checked::Yes(Access {
+            op,
+            address_space,
+            lines,
+        }),
         Space::Shared => Checked::Shared,
         Space::Local | Space::Param | Space::Const | Space::Reg | Space::Sreg => Checked::Private,
         _ => Checked::NotUnderstood,
@@ -212,14 +214,19 @@ pub(crate) fn read_words() -> String {
     )
 }
 
-/// Granules that the pasted check of an access looks at.
-pub(crate) fn pasted(access: &Access, granules: Granules) -> u32 {
+/// Granules that the inlined check of an access looks at.
+pub(crate) fn inlined(access: &Access, granules: Granules) -> u32 {
     let of = |log2: u32| match access.op.bytes().div_ceil(1 << log2) {
         few @ ..=INLINE_GRANULES => few,
         _ => 0,
     };
-    let global = access.place.may_be_global().then(|| of(granules.global));
-    let shared = granules.shared.filter(|_| access.place.may_be_shared());
+    let global = access
+        .address_space
+        .may_be_global()
+        .then(|| of(granules.global));
+    let shared = granules
+        .shared
+        .filter(|_| access.address_space.may_be_shared());
     let shared = shared.filter(|_| !granules.clusters).map(of);
     global.unwrap_or(0) + shared.unwrap_or(0)
 }
@@ -235,8 +242,12 @@ pub(crate) fn check(
     label: u32,
 ) -> String {
     let Located { at, instruction } = located;
-    let Access { op, place, lines } = access;
-    let (op, place) = (op, *place);
+    let Access {
+        op,
+        address_space,
+        lines,
+    } = access;
+    let (op, address_space) = (op, *address_space);
     let Shortcuts { sample, word, free } = shortcuts;
     let Form {
         granules,
@@ -251,12 +262,12 @@ pub(crate) fn check(
         text.push_str(&free.unless(&skip));
     }
     let operand = instruction.operands.get(op.address);
-    address(&mut text, names, at, operand, place);
+    address(&mut text, names, at, operand, address_space);
     if let Some(lines) = lines {
         text.push_str(&matrix::line(instruction, lines, &skip));
     }
-    let either = place == Place::Generic;
-    let shared = granules.shared.filter(|_| place.may_be_shared());
+    let either = address_space == AddressSpace::Generic;
+    let shared = granules.shared.filter(|_| address_space.may_be_shared());
     if either {
         let other = match shared {
             Some(_) => format!("$crc_elsewhere_{label}"),
@@ -268,7 +279,7 @@ pub(crate) fn check(
         );
         line(&mut text, format_args!("@!%crc_global bra {other};"));
     }
-    if place.may_be_global() {
+    if address_space.may_be_global() {
         if sample && op.bytes() <= 1 << granules.global {
             unless_sampled(&mut text, &skip);
         }
@@ -288,7 +299,7 @@ pub(crate) fn check(
                 format_args!("bra {skip};\n$crc_elsewhere_{label}:"),
             );
         }
-        text.push_str(&cluster::place(place, &skip));
+        text.push_str(&cluster::place(address_space, &skip));
         let target = Target::new(op, CLUSTER, granule_log2);
         let called = match op.bytes() <= 1 << granule_log2 {
             true => Called::Slow,
@@ -389,7 +400,7 @@ impl Check {
         self.load == CellLoad::Cached && rule::claims(self.target.kind)
     }
 
-    /// Stands in front of an access of the site `id`: pasted, or as a call of a function that has it.
+    /// Stands in front of an access of the site `id`: inlined, or as a call of a function that has it.
     fn stand(
         mut self,
         text: &mut String,
@@ -409,11 +420,11 @@ impl Check {
             site: &site,
             witness: &device::witness(rule::site_of_kind(id, kind), kind),
         };
-        self.paste(text, &which, skip, label);
+        self.inline(text, &which, skip, label);
     }
 
     /// The check of `%crc_address`; goes to `skip` when there is nothing left to do.
-    pub(crate) fn paste(&self, text: &mut String, which: &Which<'_>, skip: &str, label: u32) {
+    pub(crate) fn inline(&self, text: &mut String, which: &Which<'_>, skip: &str, label: u32) {
         let &Self { target, load, word } = self;
         let Target {
             bytes,
@@ -508,9 +519,9 @@ impl Target {
         rule::site_of_kind(id, self.kind).to_string()
     }
 
-    /// The fast path for the granule at that offset from `%crc_address`, to be pasted behind `text`;
+    /// The fast path for the granule at that offset from `%crc_address`, to be inlined behind `text`;
     /// `%crc_hit` tells whether it is settled.
-    fn fast(&self, text: &mut String, offset: u32, load: CellLoad) -> Pasted {
+    fn fast(&self, text: &mut String, offset: u32, load: CellLoad) -> Inlined {
         let &Self {
             kind,
             granule_log2,
@@ -526,7 +537,7 @@ impl Target {
             );
         }
         match shared {
-            false => Fast::paste(&FastArguments {
+            false => Fast::inline(&FastArguments {
                 cells: "%crc_cells",
                 base: "%crc_base",
                 bytes: "%crc_bytes",
@@ -541,7 +552,7 @@ impl Target {
                 kind,
                 load,
             }),
-            true => FastShared::paste(&FastSharedArguments {
+            true => FastShared::inline(&FastSharedArguments {
                 cells: "%crc_slot",
                 cell_mask: "%crc_slot_mask",
                 compared_by_warps: "%crc_by_warps",
@@ -608,7 +619,7 @@ pub(crate) fn address(
     names: &Names<'_>,
     at: usize,
     operand: Option<&Operand>,
-    place: Place,
+    address_space: AddressSpace,
 ) {
     let Some(Operand::Address { base, offset }) = operand else {
         return;
@@ -622,7 +633,10 @@ pub(crate) fn address(
         AddressBase::Name(name) => {
             // A narrow register is extended with zeros, as the access itself does.
             let narrow = matches!(names.meaning(at, name), Meaning::Register(4));
-            if narrow && *offset != 0 && matches!(place, Place::Shared | Place::Cluster) {
+            if narrow
+                && *offset != 0
+                && matches!(address_space, AddressSpace::Shared | AddressSpace::Cluster)
+            {
                 // Addresses of shared memory wrap around at 32 bits: nvcc computes some as a negative number plus an offset.
                 line(
                     text,

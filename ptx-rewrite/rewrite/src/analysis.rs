@@ -7,14 +7,14 @@ use ptx::callgraph::CallGraph;
 
 use crate::Config;
 use crate::edit;
-use crate::facts::{self, Facts, Special, UnsupportedOperation};
+use crate::function_summary::{self, Features, FunctionSummary, UnsupportedOperation};
 use crate::names::Bodies;
 use crate::pointers::{self, Pointers};
 use crate::proved::{Grouped, Skip};
 use crate::target::{self, Reach};
 use crate::through;
 
-/// How many of a kernel's release-capable instructions are told.
+/// How many of a kernel's release-capable instructions are reported.
 const RELEASES_KEPT: usize = 8;
 
 /// Largest kernel parameter block before PTX 8.1, in bytes.
@@ -87,7 +87,7 @@ pub struct KernelInfo {
     pub skipped: Skipped,
     /// What accesses or orders memory in a way the check does not follow, one line each.
     pub not_understood: Vec<String>,
-    /// Those of them that an observer of the simulated device is not told of either.
+    /// Those of them that an observer of the simulated device does not receive either.
     pub not_observable: Vec<String>,
     /// Which parameters its accesses go through, where loads may do without a check.
     pub pointers: Option<Pointers>,
@@ -202,13 +202,13 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         }
     }
     let followed = !plan.pointer_calls.is_empty();
-    let mut facts: BTreeMap<&str, Facts> = BTreeMap::new();
+    let mut facts: BTreeMap<&str, FunctionSummary> = BTreeMap::new();
     for function in module.functions() {
         // The definition counts, wherever declarations stand.
         if function.body.is_some() || !facts.contains_key(function.name.as_str()) {
             facts.insert(
                 &function.name,
-                facts::read(module, function, bodies.of(function)),
+                function_summary::read(module, function, bodies.of(function)),
             );
         }
     }
@@ -264,7 +264,8 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         let journals = Journals::of(&graph, &facts, &groups, &stateless, followed);
         (plan.journaled, refused_journals) = (journals.kept, journals.refused);
         let journaled = plan.journaled.iter();
-        let journaled: Vec<&Facts> = journaled.filter_map(|name| facts.get(&**name)).collect();
+        let journaled: Vec<&FunctionSummary> =
+            journaled.filter_map(|name| facts.get(&**name)).collect();
         plan.journals_strong = journaled.iter().any(|facts| facts.strong);
         let in_turns = journaled.iter().map(|f| f.strong_bytes.max(f.stored_bytes));
         let most = in_turns.max().unwrap_or(0).clamp(4, 16);
@@ -362,7 +363,7 @@ impl Journals {
     /// reach a function that may run without a journal's state.
     fn of(
         graph: &CallGraph<'_>,
-        facts: &BTreeMap<&str, Facts>,
+        facts: &BTreeMap<&str, FunctionSummary>,
         groups: &[(&Function, BTreeSet<&str>)],
         stateless: &BTreeSet<&str>,
         followed: bool,
@@ -393,14 +394,14 @@ impl Journals {
         };
         let mut journals = Self::default();
         for functions in connected {
-            let mut special = Special::default();
+            let mut features = Features::default();
             let mut releases = false;
             let called = functions.iter().flat_map(|name| graph.reachable(name));
             for facts in called.filter_map(|name| facts.get(name)) {
-                special.join(facts.special);
+                features.join(facts.features);
                 releases |= !facts.releases.is_empty();
             }
-            if !releases && !special.beyond_cells() {
+            if !releases && !features.beyond_cells() {
                 continue;
             }
             let names = functions.iter().map(|&name| name.to_owned());
@@ -462,7 +463,7 @@ fn hidden_offset(entry: &Function) -> u32 {
 /// Puts together what is known of the functions that `entry` can reach.
 fn kernel(
     graph: &CallGraph<'_>,
-    facts: &BTreeMap<&str, Facts>,
+    facts: &BTreeMap<&str, FunctionSummary>,
     entry: &Function,
     config: &Config,
     plan: &Plan,
@@ -477,8 +478,8 @@ fn kernel(
     let mut releases = Vec::new();
     let mut uncounted = false;
     let journaled = plan.journaled.contains(entry.name.as_str());
-    let mut special = Special::default();
-    let mut puzzles: BTreeMap<&str, UnsupportedOperation> = BTreeMap::new();
+    let mut features = Features::default();
+    let mut unsupported_operations: BTreeMap<&str, UnsupportedOperation> = BTreeMap::new();
     // Orders count wherever control can go; checks only where we can follow.
     let reachable = graph.reachable(&entry.name);
     for name in &reachable {
@@ -486,7 +487,7 @@ fn kernel(
             continue;
         };
         info.accesses += facts.checkable;
-        special.join(facts.special);
+        features.join(facts.features);
         info.shared_accesses += facts.shared + facts.checkable_shared;
         info.skipped.shared += facts.shared;
         if !reached.contains(name) {
@@ -510,13 +511,15 @@ fn kernel(
             .copies
             .iter()
             .filter(|_| !config.count_orders && !journaled);
-        for (what, puzzle) in facts.not_understood.iter().chain(copies) {
-            let known = puzzles.entry(what).or_insert(UnsupportedOperation {
-                count: 0,
-                ..*puzzle
-            });
-            known.count += puzzle.count;
-            known.line = known.line.min(puzzle.line);
+        for (what, unsupported) in facts.not_understood.iter().chain(copies) {
+            let known = unsupported_operations
+                .entry(what)
+                .or_insert(UnsupportedOperation {
+                    count: 0,
+                    ..*unsupported
+                });
+            known.count += unsupported.count;
+            known.line = known.line.min(unsupported.line);
         }
         if plan.pointer_calls.is_empty() && calls_through_pointer(graph, name) {
             uncounted = true;
@@ -536,21 +539,24 @@ fn kernel(
     }
     info.release_capable = !releases.is_empty();
     info.orders_counted = info.release_capable && !uncounted;
-    info.beyond_cells = special.beyond_cells();
-    info.copies = special.asynchronous;
-    info.order_free = special.commute() && puzzles.is_empty();
+    info.beyond_cells = features.beyond_cells();
+    info.copies = features.asynchronous;
+    info.order_free = features.commute() && unsupported_operations.is_empty();
     releases.truncate(RELEASES_KEPT);
     info.release_sites = releases;
-    for (what, UnsupportedOperation { count, line, .. }) in &puzzles {
+    for (what, UnsupportedOperation { count, line, .. }) in &unsupported_operations {
         info.not_understood.push(match (count, line) {
             (_, 0) => (*what).to_owned(),
             (1, line) => format!("{what} at PTX line {line}"),
             (count, line) => format!("{what}, {count} times, first at PTX line {line}"),
         });
     }
-    let all = info.not_understood.iter().zip(puzzles.values());
+    let all = info
+        .not_understood
+        .iter()
+        .zip(unsupported_operations.values());
     info.not_observable = all
-        .filter(|(_, puzzle)| !puzzle.observable)
+        .filter(|(_, unsupported)| !unsupported.observable)
         .map(|(line, _)| line.clone())
         .collect();
     for name in reachable {

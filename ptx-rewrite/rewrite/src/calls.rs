@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use device::LAUNCH_PARAM;
 use ptx::ast::{Function, Instruction, Module, Operand};
 use ptx::isa;
-use ptx::lexer::{self, Kind};
+use ptx::lexer::{self, TokenKind};
 use shadow::layout::LaunchBlock;
 
 use crate::analysis::Plan;
@@ -114,14 +114,14 @@ pub(crate) fn pass_state(
         [Operand::Paren(arguments), ..] => {
             let comma = if arguments.is_empty() { "" } else { ", " };
             (
-                last(text, Kind::CloseParen),
+                last(text, TokenKind::CloseParen),
                 format!("{comma}{launch}, {state}"),
             )
         }
         _ => {
             let end = match behind {
-                [] => Kind::Semicolon,
-                _ => Kind::Comma,
+                [] => TokenKind::Semicolon,
+                _ => TokenKind::Comma,
             };
             (last(text, end), format!(", ({launch}, {state})"))
         }
@@ -136,7 +136,7 @@ pub(crate) fn pass_state(
 }
 
 /// Where the last token of a kind begins; comments may hold the same characters.
-fn last(text: &str, kind: Kind) -> Option<u32> {
+fn last(text: &str, kind: TokenKind) -> Option<u32> {
     lexer::tokens(text)
         .filter(|token| token.kind == kind)
         .last()

@@ -5,7 +5,7 @@
 
 use shadow::layout::LaunchBlock;
 
-use crate::access::Place;
+use crate::access::AddressSpace;
 use crate::call::call;
 
 /// The registers that [`place`] uses besides those of all checks.
@@ -14,16 +14,16 @@ pub(crate) const DECLARATIONS: &str =
 
 /// Turns `%crc_address`, an address in shared memory or a generic one, into one in the range of all
 /// CTAs; goes to `skip` where it is in no shared memory.
-pub(crate) fn place(place: Place, skip: &str) -> String {
+pub(crate) fn place(address_space: AddressSpace, skip: &str) -> String {
     let mut text = String::new();
-    if place == Place::Generic {
+    if address_space == AddressSpace::Generic {
         text.push_str(&format!(
             "isspacep.shared::cluster %crc_near, %crc_address;\n@!%crc_near bra {skip};\n\
              cvta.to.shared::cluster.u64 %crc_address, %crc_address;\n"
         ));
     }
-    text.push_str(match place {
-        Place::Shared => "mov.u32 %crc_rank, %cluster_ctarank;\n",
+    text.push_str(match address_space {
+        AddressSpace::Shared => "mov.u32 %crc_rank, %cluster_ctarank;\n",
         _ => "getctarank.shared::cluster.u64 %crc_rank, %crc_address;\n",
     });
     let block = size_of::<LaunchBlock>();

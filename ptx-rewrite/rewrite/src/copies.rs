@@ -13,7 +13,7 @@ use shadow::layout::{
 use shadow::order::{NARROW, WIDE};
 use shadow::rule;
 
-use crate::access::{self, Located, Place, unless};
+use crate::access::{self, AddressSpace, Located, unless};
 use crate::analysis::Granules;
 use crate::call::{LAUNCH, ME, call};
 use crate::cluster;
@@ -28,10 +28,10 @@ pub(crate) const DECLARATIONS: &str = "\n.reg .b32 %crc_copied;\n";
 pub(crate) struct Copy {
     /// What it does at its target.
     pub op: MemoryOp,
-    /// Operand and place that it reads from, if that is memory.
-    pub from: Option<(usize, Place)>,
-    /// Operand and place that it writes to.
-    pub to: (usize, Place),
+    /// Operand and address space that it reads from, if that is memory.
+    pub from: Option<(usize, AddressSpace)>,
+    /// Operand and address space that it writes to.
+    pub to: (usize, AddressSpace),
     /// Bytes that it writes.
     pub written: Count,
     /// Bytes that it reads.
@@ -65,13 +65,14 @@ pub(crate) fn read(
     {
         return None;
     }
-    let place = |operand: usize, space| {
+    let address_space = |operand: usize, space| {
         let address = instruction.operands.get(operand);
         let space = access::space_of(names, at, space, address)?;
-        matches!(address, Some(Operand::Address { .. })).then_some((operand, Place::of(space)?))
+        matches!(address, Some(Operand::Address { .. }))
+            .then_some((operand, AddressSpace::of(space)?))
     };
     let completes = has("mbarrier::complete_tx::bytes");
-    let to = place(op.address, op.space)?;
+    let to = address_space(op.address, op.space)?;
     match op.kind {
         MemoryKind::AsyncStore => Some(Copy {
             op: *op,
@@ -83,7 +84,7 @@ pub(crate) fn read(
         }),
         MemoryKind::AsyncCopy | MemoryKind::BulkCopy => {
             let (operand, space) = op.source?;
-            let from = place(operand, space)?;
+            let from = address_space(operand, space)?;
             let written = count(instruction, operand + 1)?;
             let read = match (op.kind, written) {
                 (MemoryKind::AsyncCopy, Count::Constant(bytes)) => {
@@ -139,8 +140,8 @@ impl Copy {
         self.op.op.is_some()
     }
 
-    /// Both sides: operand and place, whether it is written, and the bytes.
-    pub(crate) fn sides(&self) -> impl Iterator<Item = ((usize, Place), bool, Count)> {
+    /// Both sides: operand and address space, whether it is written, and the bytes.
+    pub(crate) fn sides(&self) -> impl Iterator<Item = ((usize, AddressSpace), bool, Count)> {
         let from = self.from.map(|from| (from, false, self.read));
         from.into_iter().chain([(self.to, true, self.written)])
     }
@@ -205,31 +206,31 @@ pub(crate) fn check(
     if let Some(guard) = &instruction.guard {
         text.push_str(&format!("{}bra {end};\n", unless(guard)));
     }
-    for (number, ((operand, place), writes, count)) in copy.sides().enumerate() {
+    for (number, ((operand, address_space), writes, count)) in copy.sides().enumerate() {
         let label = label + number as u32;
         let skip = format!("$crc_checked_{label}");
         let address = instruction.operands.get(operand);
-        access::address(&mut text, names, at, address, place);
+        access::address(&mut text, names, at, address, address_space);
         let kind = kind(copy, writes);
         let site = rule::site_of_kind(site, kind);
         let elsewhere = format!("$crc_elsewhere_{label}");
-        if place == Place::Generic {
+        if address_space == AddressSpace::Generic {
             text.push_str(&format!(
                 "isspacep.global %crc_global, %crc_address;\n@!%crc_global bra {elsewhere};\n"
             ));
         }
-        if place.may_be_global() {
+        if address_space.may_be_global() {
             let word = device::access_word(kind, granules.global, 0);
             text.push_str(&bytes(instruction, count, "%crc_copied", word, &skip));
             text.push_str(&range("%crc_launch", site));
         }
-        if place == Place::Generic {
+        if address_space == AddressSpace::Generic {
             text.push_str(&format!("bra {skip};\n{elsewhere}:\n"));
         }
         if let Some(granule_log2) = granules.shared
-            && place.may_be_shared()
+            && address_space.may_be_shared()
         {
-            text.push_str(&in_shared(place, granules, &skip));
+            text.push_str(&in_shared(address_space, granules, &skip));
             let word = device::access_word(kind, granule_log2, 0) | ACCESS_SHARED;
             text.push_str(&bytes(instruction, count, "%crc_copied", word, &skip));
             let block = size_of::<LaunchBlock>();
@@ -247,8 +248,8 @@ pub(crate) fn check(
     text + &format!("{end}:\n")
 }
 
-/// What a journal is told of a copy, to stand in front of it: what it completes with, and both sides.
-pub(crate) fn tell(
+/// What a journal records of a copy, to stand in front of it: what it completes with, and both sides.
+pub(crate) fn record(
     names: &Names<'_>,
     Located { at, instruction }: Located<'_>,
     copy: &Copy,
@@ -261,7 +262,7 @@ pub(crate) fn tell(
     }
     let barrier = copy.mbarrier.map(|operand| {
         let bytes = Count::Constant(8);
-        ((operand, Place::Cluster), ENTRY_COPY_BARRIER, bytes)
+        ((operand, AddressSpace::Cluster), ENTRY_COPY_BARRIER, bytes)
     });
     let sides = copy.sides().map(|(where_, writes, count)| {
         let kind = if writes {
@@ -271,7 +272,9 @@ pub(crate) fn tell(
         };
         (where_, kind, count)
     });
-    for (number, ((operand, place), kind, count)) in barrier.into_iter().chain(sides).enumerate() {
+    for (number, ((operand, address_space), kind, count)) in
+        barrier.into_iter().chain(sides).enumerate()
+    {
         let (skip, known) = (
             format!("$crc_side_{at}_{number}"),
             format!("$crc_known_{at}_{number}"),
@@ -283,24 +286,24 @@ pub(crate) fn tell(
             0
         };
         let address = instruction.operands.get(operand);
-        access::address(&mut text, names, at, address, place);
-        if place == Place::Generic {
+        access::address(&mut text, names, at, address, address_space);
+        if address_space == AddressSpace::Generic {
             text.push_str(&format!(
                 "isspacep.global %crc_global, %crc_address;\n@!%crc_global bra {elsewhere};\n"
             ));
         }
-        if place.may_be_global() {
+        if address_space.may_be_global() {
             let word = flags | granules.global << ACCESS_GRANULE_SHIFT;
             text.push_str(&bytes(instruction, count, "%crc_word", word, &skip));
             text.push_str("mov.u64 %crc_block, %crc_launch;\n");
         }
-        if place == Place::Generic {
+        if address_space == AddressSpace::Generic {
             text.push_str(&format!("bra {known};\n{elsewhere}:\n"));
         }
-        if place.may_be_shared() {
+        if address_space.may_be_shared() {
             let granule = granules.shared.unwrap_or(2);
             let word = flags | granule << ACCESS_GRANULE_SHIFT | ACCESS_SHARED;
-            text.push_str(&in_shared(place, granules, &skip));
+            text.push_str(&in_shared(address_space, granules, &skip));
             text.push_str(&bytes(instruction, count, "%crc_word", word, &skip));
             let block = size_of::<LaunchBlock>();
             text.push_str(&format!("add.s64 %crc_block, %crc_launch, {block};\n"));
@@ -314,18 +317,18 @@ pub(crate) fn tell(
             ("b32", "%crc_word"),
             ("b32", &*kind),
         ];
-        let told = call("journal_copy", None, &arguments);
-        text.push_str(&format!("{known}:\n{told}{skip}:\n"));
+        let recorded = call("journal_copy", None, &arguments);
+        text.push_str(&format!("{known}:\n{recorded}{skip}:\n"));
     }
     text + &format!("{end}:\n")
 }
 
-/// Turns `%crc_address`, at a place that may be in shared memory, into one that cells of shared memory
+/// Turns `%crc_address`, in an address space that may be shared memory, into one that cells of shared memory
 /// know; goes to `skip` where it is somewhere else.
-pub(crate) fn in_shared(place: Place, granules: Granules, skip: &str) -> String {
-    match place {
-        _ if granules.clusters => cluster::place(place, skip),
-        Place::Generic => format!(
+pub(crate) fn in_shared(address_space: AddressSpace, granules: Granules, skip: &str) -> String {
+    match address_space {
+        _ if granules.clusters => cluster::place(address_space, skip),
+        AddressSpace::Generic => format!(
             "isspacep.shared %crc_global, %crc_address;\n@!%crc_global bra {skip};\n\
              cvta.to.shared.u64 %crc_address, %crc_address;\n"
         ),

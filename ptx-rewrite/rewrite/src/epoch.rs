@@ -1,6 +1,6 @@
 //! The next epoch, after a barrier of the whole CTA, warp or grid.
 
-use device::Pass;
+use device::BarrierEpilogue;
 use ptx::ast::{Instruction, Operand};
 use ptx::isa::{self, SyncOp};
 
@@ -89,7 +89,7 @@ pub(crate) fn insert(
             "setp.ne.b32 %crc_global, {mask}, -1;\n@%crc_global bra {skip};\n"
         ));
     }
-    let pass = Pass {
+    let epilogue = BarrierEpilogue {
         launch: LAUNCH.1,
         me: ME.1,
         scratch: ["%crc_next", "%crc_new"],
@@ -99,8 +99,8 @@ pub(crate) fn insert(
     text.push_str(&match (counted, grid) {
         (Counted::Cta, Grid::Ends) => called("barrier_of_grid"),
         (Counted::Cta, Grid::Somewhere) => called("barrier"),
-        (Counted::Cta, Grid::None) => pass.barrier(),
-        (Counted::Warp | Counted::WarpIfFull(_), _) => pass.warp_barrier(),
+        (Counted::Cta, Grid::None) => epilogue.barrier(),
+        (Counted::Warp | Counted::WarpIfFull(_), _) => epilogue.warp_barrier(),
     });
     if state {
         text.push_str("st.local.u64 [%crc_state], %crc_me;\n");

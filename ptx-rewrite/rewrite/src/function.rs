@@ -19,7 +19,7 @@ use crate::journal;
 use crate::matrix;
 use crate::names::Names;
 use crate::order;
-use crate::outlined::{MOST_PASTED, Outlined};
+use crate::outlined::{MOST_INLINED, Outlined};
 use crate::prologue::Prologue;
 use crate::proved::{self, Free};
 use crate::site::{Entered, Sites};
@@ -96,14 +96,14 @@ pub(crate) fn rewrite(
     let state = !function.entry || body.instructions().any(|(_, i)| callee(i));
     let shared = granules.shared.is_some()
         && body.instructions().any(|(at, _)| {
-            matches!(names.checked(at), Checked::Yes(access) if access.place.may_be_shared())
+            matches!(names.checked(at), Checked::Yes(access) if access.address_space.may_be_shared())
         });
-    let pasted = body.instructions().map(|(at, _)| match names.checked(at) {
-        Checked::Yes(access) => access::pasted(&access, granules),
+    let inlined = body.instructions().map(|(at, _)| match names.checked(at) {
+        Checked::Yes(access) => access::inlined(&access, granules),
         _ => 0,
     });
-    let most = config.most_pasted.unwrap_or(MOST_PASTED);
-    let mut outlined = (pasted.sum::<u32>() > most).then_some(outlined);
+    let most = config.most_inlined.unwrap_or(MOST_INLINED);
+    let mut outlined = (inlined.sum::<u32>() > most).then_some(outlined);
     let skips = plan.skips.get(function.name.as_str());
     let skips = skips.filter(|skips| !skips.is_empty());
     let needs = Prologue {

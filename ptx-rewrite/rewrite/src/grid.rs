@@ -171,17 +171,17 @@ impl<'a> Parts<'a> {
             && loads.kind == MemoryKind::Load
             && (loads.sem, loads.scope, loads.bytes()) == (Semantics::Acquire, Scope::Gpu, 4)
             && (&arrival.guard, &load.guard) == (&None, &None);
-        let (place, other) = (arrival.operands.get(1)?, load.operands.get(1)?);
+        let (word, other) = (arrival.operands.get(1)?, load.operands.get(1)?);
         let Operand::Address {
             base: AddressBase::Name(name),
             ..
-        } = place
+        } = word
         else {
             return None;
         };
         let sources = Sources::of(dataflow, self.arrival.0, name)?;
         let workspace = ["%envreg1".to_owned(), "%envreg2".to_owned()];
-        Some(fits && place == other && sources.specials == BTreeSet::from(workspace))
+        Some(fits && word == other && sources.specials == BTreeSet::from(workspace))
     }
 
     /// What is added depends on the CTA, and on how many there are.

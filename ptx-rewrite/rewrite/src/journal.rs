@@ -22,7 +22,7 @@ use shadow::layout::{
     JOURNAL_READ_ONLY, JOURNAL_STATE, JOURNAL_UPDATES, JOURNAL_WRITES, LaunchBlock,
 };
 
-use crate::access::{self, Access, Checked, Located, Place, unless};
+use crate::access::{self, Access, AddressSpace, Checked, Located, unless};
 use crate::analysis::{Granules, Plan};
 use crate::call::{LAUNCH, Value, call};
 use crate::calls::{self, STATE_PARAM};
@@ -100,31 +100,31 @@ pub(crate) fn rewrite(
             let op = access.op;
             let turns = op.is_strong() || (plan.journals_strong && op.kind != MemoryKind::Load);
             let turns = (turns && access.lines.is_none()).then_some(plan.piece_log2);
-            // What others may observe is told even so.
+            // What others may observe is recorded even so.
             let free = skips.and_then(|of| of.get(&at)).filter(|_| !op.is_strong());
             let free = free.copied().map(Free::Bit);
             let turn = turns.map(|piece_log2| Turn {
                 piece_log2,
                 look: look_place(&mut looks, &op),
             });
-            tell_access(names, located, &access, turn, free, granules, edits);
+            record_access(names, located, &access, turn, free, granules, edits);
         }
         if let Checked::Copy(copy) = checked {
-            let text = copies::tell(names, located, &copy, granules);
+            let text = copies::record(names, located, &copy, granules);
             edits.insert(instruction.span.start, text);
         }
-        if mbarrier::tell(names, located, granules, edits) {
+        if mbarrier::record(names, located, granules, edits) {
             continue;
         }
         if let Some(event) = event(function, instruction) {
-            tell(instruction, at, event, edits);
+            record_event(instruction, at, event, edits);
         }
         if calls::checked_callee(plan, instruction) {
             calls::pass_state(module, instruction, at, edits);
         }
     }
     if function.entry {
-        let end = Event::before(ENTRY_EXIT).text(Told::Entry(ENTRY_EXIT), body.span.end);
+        let end = Event::before(ENTRY_EXIT).text(Recording::Entry(ENTRY_EXIT), body.span.end);
         edits.insert(body.span.end - 1, format!("\n{end}"));
     }
 }
@@ -166,7 +166,7 @@ fn prologue(function: &Function) -> String {
 }
 
 /// Adds what an access needs.
-fn tell_access(
+fn record_access(
     names: &Names<'_>,
     located: Located<'_>,
     access: &Access,
@@ -176,8 +176,12 @@ fn tell_access(
     edits: &mut Edits,
 ) {
     let Located { at, instruction } = located;
-    let Access { op, place, lines } = access;
-    let (op, place) = (op, *place);
+    let Access {
+        op,
+        address_space,
+        lines,
+    } = access;
+    let (op, address_space) = (op, *address_space);
     let turns = turn.is_some();
     let skip = match turns {
         true => format!("$crc_run_{at}"),
@@ -194,7 +198,7 @@ fn tell_access(
         text.push_str(&free.unless(&skip));
     }
     let operand = instruction.operands.get(op.address);
-    access::address(&mut text, names, at, operand, place);
+    access::address(&mut text, names, at, operand, address_space);
     if let Some(lines) = lines {
         text.push_str(&matrix::line(instruction, lines, &skip));
     }
@@ -230,18 +234,18 @@ fn tell_access(
         size_of::<LaunchBlock>()
     );
     let clusters = granules.clusters;
-    match place {
-        Place::Global => text.push_str(&in_global),
-        Place::Shared | Place::Cluster if clusters => {
-            text.push_str(&(cluster::place(place, &skip) + &in_shared));
+    match address_space {
+        AddressSpace::Global => text.push_str(&in_global),
+        AddressSpace::Shared | AddressSpace::Cluster if clusters => {
+            text.push_str(&(cluster::place(address_space, &skip) + &in_shared));
         }
-        Place::Shared | Place::Cluster => text.push_str(&in_shared),
-        Place::Generic if clusters => text.push_str(&format!(
+        AddressSpace::Shared | AddressSpace::Cluster => text.push_str(&in_shared),
+        AddressSpace::Generic if clusters => text.push_str(&format!(
             "{in_global}isspacep.global %crc_global, %crc_address;\n@%crc_global bra $crc_known_{at};\n\
              {}{in_shared}$crc_known_{at}:\n",
-            cluster::place(place, &skip)
+            cluster::place(address_space, &skip)
         )),
-        Place::Generic => text.push_str(&format!(
+        AddressSpace::Generic => text.push_str(&format!(
             "{in_global}isspacep.global %crc_global, %crc_address;\n@%crc_global bra $crc_known_{at};\n\
              isspacep.shared %crc_global, %crc_address;\n@!%crc_global bra {skip};\n\
              cvta.to.shared.u64 %crc_address, %crc_address;\n{in_shared}$crc_known_{at}:\n"
@@ -339,41 +343,41 @@ fn is_once(op: &MemoryOp, instruction: &Instruction) -> bool {
     once
 }
 
-/// Something to be told that is not an access.
+/// Something to be recorded that is not an access.
 struct Event<'a> {
     /// In front of the instruction.
-    before: Option<Told>,
+    before: Option<Recording>,
     /// Behind it.
-    behind: Option<Told>,
+    behind: Option<Recording>,
     /// Operand with the barrier or the mask.
     about: Option<&'a Operand>,
 }
 
 /// What to call.
 #[derive(Clone, Copy)]
-enum Told {
-    /// Tells an entry of that kind.
+enum Recording {
+    /// Records an entry of that kind.
     Entry(u32),
     /// Waits for the turn to execute `fence.sc`.
     Fence,
-    /// Tells that it has been executed.
+    /// Records that it has been executed.
     Fenced,
 }
 
 impl Event<'_> {
     fn before(kind: u32) -> Self {
         Self {
-            before: Some(Told::Entry(kind)),
+            before: Some(Recording::Entry(kind)),
             behind: None,
             about: None,
         }
     }
 
-    fn text(&self, told: Told, what: u32) -> String {
-        let (name, kind) = match told {
-            Told::Fence => return call("journal_fence", None, &[LAUNCH, STATE]),
-            Told::Fenced => ("journal_fenced", ENTRY_FENCE),
-            Told::Entry(kind) => ("journal_event", kind),
+    fn text(&self, recording: Recording, what: u32) -> String {
+        let (name, kind) = match recording {
+            Recording::Fence => return call("journal_fence", None, &[LAUNCH, STATE]),
+            Recording::Fenced => ("journal_fenced", ENTRY_FENCE),
+            Recording::Entry(kind) => ("journal_event", kind),
         };
         let about = match self.about {
             Some(Operand::Int(value)) => {
@@ -399,7 +403,7 @@ pub(crate) fn entry(name: &str, kind: u32, what: u32) -> String {
     call(name, None, &arguments)
 }
 
-/// What an instruction that is not an access has to tell.
+/// What is recorded of an instruction that is not an access.
 fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<'a>> {
     let ends = match instruction.opcode.as_str() {
         "exit" => true,
@@ -414,33 +418,33 @@ fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<
     match isa::sync(instruction)? {
         SyncOp::Fence { sem, proxy, .. } if !proxy => Some(match sem {
             FenceSemantics::Sc => Event {
-                before: Some(Told::Fence),
-                behind: Some(Told::Fenced),
+                before: Some(Recording::Fence),
+                behind: Some(Recording::Fenced),
                 about: None,
             },
             _ => Event::before(ENTRY_FENCE),
         }),
         SyncOp::CtaBarrier { kind, id, .. } => Some(Event {
-            before: Some(Told::Entry(ENTRY_ARRIVE)),
-            behind: (kind != BarrierKind::Arrive).then_some(Told::Entry(ENTRY_PASS)),
+            before: Some(Recording::Entry(ENTRY_ARRIVE)),
+            behind: (kind != BarrierKind::Arrive).then_some(Recording::Entry(ENTRY_PASS)),
             about: operand(id),
         }),
         SyncOp::ClusterBarrier { arrive: true, .. } => Some(Event::before(ENTRY_CLUSTER_ARRIVE)),
         SyncOp::ClusterBarrier { arrive: false, .. } => Some(Event {
             before: None,
-            behind: Some(Told::Entry(ENTRY_CLUSTER_WAIT)),
+            behind: Some(Recording::Entry(ENTRY_CLUSTER_WAIT)),
             about: None,
         }),
         SyncOp::Fence { .. } => Some(Event::before(ENTRY_FENCE)),
         SyncOp::CommitGroup if copies => Some(Event::before(ENTRY_COPIES)),
         SyncOp::WaitGroup if copies => Some(Event {
             before: None,
-            behind: Some(Told::Entry(ENTRY_COPIES)),
+            behind: Some(Recording::Entry(ENTRY_COPIES)),
             about: None,
         }),
         SyncOp::WarpBarrier { mask } => Some(Event {
-            before: Some(Told::Entry(ENTRY_WARP_ARRIVE)),
-            behind: Some(Told::Entry(ENTRY_WARP_PASS)),
+            before: Some(Recording::Entry(ENTRY_WARP_ARRIVE)),
+            behind: Some(Recording::Entry(ENTRY_WARP_PASS)),
             about: operand(mask),
         }),
         _ => None,
@@ -451,16 +455,16 @@ fn event<'a>(function: &Function, instruction: &'a Instruction) -> Option<Event<
 /// launches, not threads of one launch.
 pub(crate) fn is_beyond(instruction: &Instruction) -> bool {
     let sync = isa::sync(instruction);
-    let told = match sync {
+    let recorded = match sync {
         Some(SyncOp::CommitGroup | SyncOp::WaitGroup) => instruction.opcode == "cp",
         Some(SyncOp::Other) => false,
         _ => true,
     };
-    !told || isa::lookup(&instruction.opcode).is_none()
+    !recorded || isa::lookup(&instruction.opcode).is_none()
 }
 
-/// Adds what is told in front of an instruction and behind it.
-fn tell(instruction: &Instruction, at: usize, event: Event<'_>, edits: &mut Edits) {
+/// Adds what is recorded in front of an instruction and behind it.
+fn record_event(instruction: &Instruction, at: usize, event: Event<'_>, edits: &mut Edits) {
     let mut before = String::from("\n");
     let mut guard = instruction.guard.clone();
     if let Some(guard) = &mut guard {
@@ -472,19 +476,19 @@ fn tell(instruction: &Instruction, at: usize, event: Event<'_>, edits: &mut Edit
             guard.predicate = "%crc_guard".into();
         }
     }
-    let guarded = |told: Told, label: &str| {
-        let text = event.text(told, instruction.span.start);
+    let guarded = |recording: Recording, label: &str| {
+        let text = event.text(recording, instruction.span.start);
         match &guard {
             Some(guard) => format!("{}bra {label};\n{text}{label}:\n", unless(guard)),
             None => text,
         }
     };
-    if let Some(told) = event.before {
-        before.push_str(&guarded(told, &format!("$crc_before_{at}")));
+    if let Some(recording) = event.before {
+        before.push_str(&guarded(recording, &format!("$crc_before_{at}")));
     }
     edits.insert(instruction.span.start, before);
-    if let Some(told) = event.behind {
-        let text = guarded(told, &format!("$crc_behind_{at}"));
+    if let Some(recording) = event.behind {
+        let text = guarded(recording, &format!("$crc_behind_{at}"));
         edits.insert(instruction.span.end, format!("\n{text}"));
     }
 }

@@ -24,8 +24,8 @@ mod cluster;
 mod copies;
 pub mod edit;
 mod epoch;
-mod facts;
 mod function;
+mod function_summary;
 pub mod grid;
 mod journal;
 mod matrix;
@@ -47,7 +47,7 @@ use ptx::ast::{Diagnostic, Item, Module};
 pub use analysis::{KernelInfo, Skipped};
 pub use edit::erase;
 pub use journal::{Again, again};
-pub use outlined::MOST_PASTED;
+pub use outlined::MOST_INLINED;
 pub use pointers::Pointers;
 pub use site::Site;
 
@@ -56,7 +56,7 @@ pub use site::Site;
 pub struct Config {
     /// Id of the module's first site; ids go up by one from there.
     pub first_site: u32,
-    /// Kernels whose order the cells do not follow keep a journal, if it can tell all there is to
+    /// Kernels whose order the cells do not follow keep a journal, if it can record all there is to
     /// know.
     pub journal: bool,
     /// Count what may order threads besides full barriers, for the fence rule.
@@ -65,8 +65,8 @@ pub struct Config {
     pub sample: bool,
     /// Only say what would be checked: [`Rewritten::text`] stays empty.
     pub list: bool,
-    /// Checks are called in functions with more of them than this, and pasted in others; none for [`MOST_PASTED`].
-    pub most_pasted: Option<u32>,
+    /// Checks are called in functions with more of them than this, and inlined in others; none for [`MOST_INLINED`].
+    pub most_inlined: Option<u32>,
 }
 
 /// A module with its checks.

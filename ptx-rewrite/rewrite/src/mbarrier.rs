@@ -1,8 +1,8 @@
 //! Operations on mbarriers, in kernels that keep a journal.
 //!
-//! They are made in turns, each told before it is made; its bytes are everybody's from then on. A wait
-//! takes no turn: it is told behind, when it has found its phase over; by then all arrivals of that phase
-//! have been told.
+//! They are made in turns, each recorded before it is made; its bytes are everybody's from then on. A wait
+//! takes no turn: it is recorded behind, when it has found its phase over; by then all arrivals of that phase
+//! have been recorded.
 
 use ptx::ast::{Instruction, Operand};
 use ptx::isa::{self, MbarrierOp, SyncOp};
@@ -11,7 +11,7 @@ use shadow::layout::{
     PARITY_SHIFT,
 };
 
-use crate::access::{self, Located, Place, unless};
+use crate::access::{self, AddressSpace, Located, unless};
 use crate::analysis::Granules;
 use crate::call::call;
 use crate::copies;
@@ -22,11 +22,11 @@ use crate::names::Names;
 /// Bytes of an mbarrier.
 const BYTES: u32 = 8;
 
-/// The registers that [`tell`] uses besides those of all journals.
+/// The registers that [`record`] uses besides those of all journals.
 pub(crate) const DECLARATIONS: &str = "\n.reg .b32 %crc_count;\n.reg .b64 %crc_over;\n";
 
-/// Adds what an operation on an mbarrier has to tell; false if the instruction is none.
-pub(crate) fn tell(
+/// Adds what an operation on an mbarrier has to record; false if the instruction is none.
+pub(crate) fn record(
     names: &Names<'_>,
     located: Located<'_>,
     granules: Granules,
@@ -38,11 +38,13 @@ pub(crate) fn tell(
     };
     let operand = instruction.operands.get(address);
     let space = access::space_of(names, at, instruction.space(), operand);
-    let place = space.and_then(Place::of).unwrap_or(Place::Generic);
+    let address_space = space
+        .and_then(AddressSpace::of)
+        .unwrap_or(AddressSpace::Generic);
     let mut at_barrier = String::new();
-    access::address(&mut at_barrier, names, at, operand, place);
+    access::address(&mut at_barrier, names, at, operand, address_space);
     let skip = format!("$crc_barrier_{at}");
-    at_barrier.push_str(&copies::in_shared(place, granules, &skip));
+    at_barrier.push_str(&copies::in_shared(address_space, granules, &skip));
     match op {
         MbarrierOp::PendingCount => {}
         MbarrierOp::TestWait | MbarrierOp::TryWait => {

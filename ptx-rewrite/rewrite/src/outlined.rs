@@ -1,8 +1,8 @@
 //! Checks in functions of their own.
 //!
-//! A pasted check has about forty instructions and four branches, and a compiler takes more than linear time for a
-//! function: for a module of Thrust with 3,300 pasted checks ptxas 13.0 takes 52 seconds, and 4 seconds where they are
-//! called (docs/benchmarks.md, "Large modules"). So a function with more than [`MOST_PASTED`] of them calls its checks.
+//! A inlined check has about forty instructions and four branches, and a compiler takes more than linear time for a
+//! function: for a module of Thrust with 3,300 inlined checks ptxas 13.0 takes 52 seconds, and 4 seconds where they are
+//! called (docs/benchmarks.md, "Large modules"). So a function with more than [`MOST_INLINED`] of them calls its checks.
 //! What they do is the same; a call takes some twenty instructions more.
 
 use device::{LAUNCH_PARAM, PREFIX};
@@ -11,8 +11,8 @@ use crate::access::{self, Check, Which};
 use crate::call::{LAUNCH, ME, Value, call};
 use crate::prologue::Prologue;
 
-/// Granules that the pasted checks of one function look at, at most.
-pub const MOST_PASTED: u32 = 64;
+/// Granules that the inlined checks of one function look at, at most.
+pub const MOST_INLINED: u32 = 64;
 
 /// The register of a check function that holds the site.
 const SITE: &str = "%crc_site";
@@ -94,6 +94,6 @@ fn function(number: usize, check: &Check) -> String {
             which.witness,
         ));
     }
-    check.paste(&mut text, &which, "$crc_checked", 0);
+    check.inline(&mut text, &which, "$crc_checked", 0);
     text + "$crc_checked:\nret;\n}\n"
 }

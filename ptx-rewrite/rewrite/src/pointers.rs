@@ -91,7 +91,9 @@ pub(crate) fn read(function: &Function, names: Option<&Names<'_>>) -> Option<(Po
         }
         match names.checked(at) {
             Checked::NotUnderstood | Checked::Copy(_) => return None,
-            Checked::Yes(Access { op, place, .. }) if place.may_be_global() => {
+            Checked::Yes(Access {
+                op, address_space, ..
+            }) if address_space.may_be_global() => {
                 accesses.push((at, op, instruction.operands.get(op.address)));
             }
             _ => {}
@@ -139,12 +141,12 @@ pub(crate) fn read(function: &Function, names: Option<&Names<'_>>) -> Option<(Po
             continue;
         }
         let known = pointers.loads.iter().position(|load| *load == set);
-        let place = known.unwrap_or(pointers.loads.len());
-        if known.is_none() && place < MOST_LOADS {
+        let index = known.unwrap_or(pointers.loads.len());
+        if known.is_none() && index < MOST_LOADS {
             pointers.loads.push(set);
         }
-        if place < MOST_LOADS {
-            spared.loads.insert(at, place);
+        if index < MOST_LOADS {
+            spared.loads.insert(at, index);
         }
     }
     let is_part = |op: &MemoryOp| op.bytes_per_element < WORD;
@@ -314,11 +316,11 @@ impl Values<'_> {
         }
         let (layout, _) = ptx::param_layout(&self.function.params);
         let start = i64::from(layout.get(parameter)?.offset);
-        let place = u32::try_from(start + offset + 8 * i64::try_from(n).ok()?).ok()?;
-        let known = self.offsets.iter().position(|known| *known == place);
+        let field_offset = u32::try_from(start + offset + 8 * i64::try_from(n).ok()?).ok()?;
+        let known = self.offsets.iter().position(|known| *known == field_offset);
         let index = known.unwrap_or(self.offsets.len());
         if known.is_none() {
-            self.offsets.push(place);
+            self.offsets.push(field_offset);
         }
         (index < MOST_OFFSETS).then_some(1 << index)
     }

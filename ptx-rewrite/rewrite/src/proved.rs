@@ -13,7 +13,7 @@ use ptx::isa::MemoryKind;
 use shadow::layout::{LaunchBlock, UNWRITTEN_WORDS};
 
 use crate::Provable;
-use crate::access::{Access, Checked, Place};
+use crate::access::{Access, AddressSpace, Checked};
 use crate::analysis::Plan;
 use crate::names::Bodies;
 use crate::own;
@@ -86,12 +86,15 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, plan: &mut Plan, provab
             if !accesses.contains(&statement) && unwritten.is_none() {
                 continue;
             }
-            let Checked::Yes(Access { op, place, .. }) = names.checked(statement) else {
+            let Checked::Yes(Access {
+                op, address_space, ..
+            }) = names.checked(statement)
+            else {
                 continue;
             };
             if unwritten.is_some() {
                 kinds.insert(statement, Kind::Unwritten);
-            } else if op.kind == MemoryKind::Load && place == Place::Shared {
+            } else if op.kind == MemoryKind::Load && address_space == AddressSpace::Shared {
                 kinds.insert(statement, Kind::Shared);
             }
             grouped.push(Grouped {

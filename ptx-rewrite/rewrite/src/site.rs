@@ -99,8 +99,10 @@ impl Sites {
         let Located { at, instruction } = located;
         let id = self.first + self.all.len() as u32;
         let (op, kind, entered) = match names.checked(at) {
-            Checked::Yes(access) if access.place.may_be_global() || granules.shared.is_some() => {
-                let wide = match access.place.may_be_global() {
+            Checked::Yes(access)
+                if access.address_space.may_be_global() || granules.shared.is_some() =>
+            {
+                let wide = match access.address_space.may_be_global() {
                     true => access::GLOBAL,
                     false => access::SHARED,
                 };

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use ptx::ast::{Body, Function, Instruction, Module, Operand, Space, Statement, Variable};
 use ptx::callgraph::CallGraph;
-use ptx::lexer::{self, Kind};
+use ptx::lexer::{self, TokenKind};
 use ptx::scope::Scopes;
 
 use crate::edit::Edits;
@@ -109,24 +109,24 @@ pub(crate) fn extend_prototypes(module: &Module, body: &Body, edits: &mut Edits)
 /// `label: .callprototype (results) name (parameters) .noreturn;`
 fn parameters(prototype: &str) -> Option<(u32, bool)> {
     let space = [
-        Kind::Blank,
-        Kind::LineComment,
-        Kind::BlockComment,
-        Kind::Hash,
+        TokenKind::Blank,
+        TokenKind::LineComment,
+        TokenKind::BlockComment,
+        TokenKind::Hash,
     ];
     let tokens = lexer::tokens(prototype).filter(|token| !space.contains(&token.kind));
     // Behind the label, its colon and the directive.
     let mut tokens = tokens.skip(3).peekable();
     if tokens
-        .next_if(|token| token.kind == Kind::OpenParen)
+        .next_if(|token| token.kind == TokenKind::OpenParen)
         .is_some()
     {
-        tokens.find(|token| token.kind == Kind::CloseParen)?;
+        tokens.find(|token| token.kind == TokenKind::CloseParen)?;
     }
-    let name = tokens.next_if(|token| token.kind == Kind::Name)?;
-    match tokens.next_if(|token| token.kind == Kind::OpenParen) {
+    let name = tokens.next_if(|token| token.kind == TokenKind::Name)?;
+    match tokens.next_if(|token| token.kind == TokenKind::OpenParen) {
         Some(_) => {
-            let end = tokens.find(|token| token.kind == Kind::CloseParen)?;
+            let end = tokens.find(|token| token.kind == TokenKind::CloseParen)?;
             Some((end.start, true))
         }
         None => Some((name.end, false)),

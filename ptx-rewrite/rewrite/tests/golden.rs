@@ -1,6 +1,6 @@
 //! `golden/<pass>/x.ptx` becomes `x.out.ptx`, and both assemble. `BLESS=1` writes what comes out.
 //!
-//! The device's functions and the pasted fast path are left out of the expectation: they are
+//! The device's functions and the inlined fast path are left out of the expectation: they are
 //! `device`'s, and change without any change here.
 
 use std::fs;

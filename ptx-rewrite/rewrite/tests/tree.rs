@@ -27,7 +27,7 @@ fn checks_can_be_erased_and_parse() {
         let config = Config {
             first_site: 7,
             journal: *journal,
-            most_pasted: provable.then_some(0),
+            most_inlined: provable.then_some(0),
             ..Config::default()
         };
         let rewritten = made(&module, &config, provable);
@@ -106,7 +106,7 @@ fn assemble_all(assembler: &Path, path: &Path, text: &str, journal: bool, accept
     for architecture in ARCHITECTURES {
         let config = Config {
             journal,
-            most_pasted: (architecture == CALLED).then_some(0),
+            most_inlined: (architecture == CALLED).then_some(0),
             ..Config::default()
         };
         let rewritten = made(&module, &config, architecture == PROVABLE);

@@ -1,10 +1,10 @@
-//! What the threads of well-known kernels do, as an engine is told it.
+//! What the threads of well-known kernels do, as an engine receives it.
 //!
 //! All are free of races, and each takes the number of CTAs to run.
 
 use shadow::hb::{
-    Access, Arrival, Completion, Engine, FenceKind, Issue, Kind, LANES, Order, Place, Race, Scope,
-    Shape, Span, Waited, Warp,
+    Access, Arrival, Completion, Engine, FenceKind, Issue, LANES, Location, MemoryOrder, OpKind,
+    Race, Scope, Shape, Span, Waited, Warp,
 };
 
 /// A kernel.
@@ -62,7 +62,7 @@ const fn kernel(name: &'static str, threads: u32, run: fn(&mut Gpu, u64)) -> Ker
     Kernel { name, threads, run }
 }
 
-/// An engine, and whom it is told about.
+/// An engine, and whose events it receives.
 pub(crate) struct Gpu {
     /// The engine.
     pub(crate) engine: Engine,
@@ -74,7 +74,7 @@ fn race(race: Race) {
     panic!("a race where there is none: {race:?}");
 }
 
-const fn word(kind: Kind, order: Order) -> Access {
+const fn word(kind: OpKind, order: MemoryOrder) -> Access {
     Access {
         kind,
         order,
@@ -84,19 +84,19 @@ const fn word(kind: Kind, order: Order) -> Access {
     }
 }
 
-const LOAD: Access = word(Kind::Load, Order::Weak);
-const STORE: Access = word(Kind::Store, Order::Weak);
-const RELAXED_LOAD: Access = word(Kind::Load, Order::Relaxed(Scope::Gpu));
-const RELAXED_STORE: Access = word(Kind::Store, Order::Relaxed(Scope::Gpu));
-const RMW: Access = word(Kind::Rmw, Order::Relaxed(Scope::Gpu));
+const LOAD: Access = word(OpKind::Load, MemoryOrder::Weak);
+const STORE: Access = word(OpKind::Store, MemoryOrder::Weak);
+const RELAXED_LOAD: Access = word(OpKind::Load, MemoryOrder::Relaxed(Scope::Gpu));
+const RELAXED_STORE: Access = word(OpKind::Store, MemoryOrder::Relaxed(Scope::Gpu));
+const RMW: Access = word(OpKind::Rmw, MemoryOrder::Relaxed(Scope::Gpu));
 
 const fn warp(cta: u64, warp: u32) -> Warp {
     Warp { cta, warp }
 }
 
 /// A place in one of several arrays.
-fn global(array: u64, word: u64) -> Place {
-    Place::Global((array << 36) + 4 * word)
+fn global(array: u64, word: u64) -> Location {
+    Location::Global((array << 36) + 4 * word)
 }
 
 impl Gpu {
@@ -106,16 +106,17 @@ impl Gpu {
         warp: Warp,
         what: Access,
         site: u32,
-        place: impl Fn(u32) -> Place,
+        location: impl Fn(u32) -> Location,
     ) {
         let access = Access { site, ..what };
-        self.engine.access(warp, self.lanes, &access, place, race);
+        self.engine
+            .access(warp, self.lanes, &access, location, race);
     }
 
     /// The first lane alone.
-    pub(crate) fn one(&mut self, warp: Warp, what: Access, site: u32, place: Place) {
+    pub(crate) fn one(&mut self, warp: Warp, what: Access, site: u32, location: Location) {
         self.lanes = 1;
-        self.access(warp, what, site, |_| place);
+        self.access(warp, what, site, |_| location);
         self.lanes = u32::MAX;
     }
 
@@ -174,7 +175,7 @@ pub(crate) fn streaming(gpu: &mut Gpu, ctas: u64) {
 /// A product of matrices: tiles in shared memory that all threads of the CTA read again and again.
 fn tiled(gpu: &mut Gpu, ctas: u64) {
     for cta in 0..ctas {
-        let shared = |array: u32, word: u32| Place::Shared {
+        let shared = |array: u32, word: u32| Location::Shared {
             cta,
             offset: 4 * (256 * array + word),
         };
@@ -245,7 +246,7 @@ fn bins(gpu: &mut Gpu, ctas: u64, count: u64, fenced: bool) {
 /// Bins in shared memory: emptied, counted in, read and added to those of the grid.
 fn shared_histogram(gpu: &mut Gpu, ctas: u64) {
     for cta in 0..ctas {
-        let shared = |bin: u32| Place::Shared {
+        let shared = |bin: u32| Location::Shared {
             cta,
             offset: 4 * bin,
         };
@@ -306,7 +307,7 @@ fn release_lock(gpu: &mut Gpu, ctas: u64) {
     hand_over(gpu, ctas, 4, |gpu, me| {
         gpu.one(
             me,
-            word(Kind::Rmw, Order::Acquire(Scope::Gpu)),
+            word(OpKind::Rmw, MemoryOrder::Acquire(Scope::Gpu)),
             0,
             global(1, 0),
         );
@@ -314,7 +315,7 @@ fn release_lock(gpu: &mut Gpu, ctas: u64) {
         gpu.one(me, STORE, 2, global(2, 0));
         gpu.one(
             me,
-            word(Kind::Store, Order::Release(Scope::Gpu)),
+            word(OpKind::Store, MemoryOrder::Release(Scope::Gpu)),
             3,
             global(1, 0),
         );
@@ -419,7 +420,7 @@ fn grid(gpu: &mut Gpu, ctas: u64, rounds: u64, kind: FenceKind) {
 /// Tiles are copied asynchronously into one of two buffers while the other is read.
 fn cp_async(gpu: &mut Gpu, ctas: u64) {
     for cta in 0..ctas {
-        let shared = |tile: u64, byte: u32| Place::Shared {
+        let shared = |tile: u64, byte: u32| Location::Shared {
             cta,
             offset: (tile % 2) as u32 * 2048 + byte,
         };
@@ -427,9 +428,11 @@ fn cp_async(gpu: &mut Gpu, ctas: u64) {
             for of in gpu.all(cta) {
                 for lane in 0..LANES {
                     let byte = (of.warp * LANES + lane) * 16;
-                    let from = Place::Global((1 << 36) + tile * 2048 + u64::from(byte));
-                    let [from, to] =
-                        [from, shared(tile, byte)].map(|place| Span { place, bytes: 16 });
+                    let from = Location::Global((1 << 36) + tile * 2048 + u64::from(byte));
+                    let [from, to] = [from, shared(tile, byte)].map(|location| Span {
+                        location,
+                        bytes: 16,
+                    });
                     let issue = Issue {
                         site: 0,
                         ends: Completion::Group,
@@ -482,7 +485,7 @@ fn producer_consumer(gpu: &mut Gpu, ctas: u64) {
         for turn in 0..16 {
             let buffer = turn % 2;
             let (full, free) = (1 + buffer, 3 + buffer);
-            let at = |of: u32, lane: u32| Place::Shared {
+            let at = |of: u32, lane: u32| Location::Shared {
                 cta,
                 offset: buffer * 4096 + (of * LANES + lane) * 4,
             };

@@ -1,7 +1,7 @@
 //! The words that every crate speaks: what the threads of a launch do, where and with which scope, and what is wrong
 //! with it.
 //!
-//! A launch is a sequence of events, told to an [`Observer`] by whatever runs it: the simulated device, or the reader of
+//! A launch is a sequence of events, passed to an [`Observer`] by whatever runs it: the simulated device, or the reader of
 //! a journal that a GPU has kept. This crate knows neither of them, and no driver; it decides nothing.
 
 mod cause;

@@ -65,7 +65,7 @@ pub struct Updated<'a> {
     pub new: &'a [u64; 32],
 }
 
-/// Gets told what the lanes of a launch do, in the order in which they do it.
+/// Receives what the lanes of a launch do, in the order in which they do it.
 ///
 /// Every method has an empty default.
 pub trait Observer {
@@ -78,59 +78,59 @@ pub trait Observer {
     /// take part mean nothing. `space` is never generic. `bytes` are per lane.
     fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         kind: AccessKind,
         space: Space,
         addresses: &[u64; 32],
         bytes: u32,
     ) {
-        let _ = (who, kind, space, addresses, bytes);
+        let _ = (threads, kind, space, addresses, bytes);
     }
 
     /// Lanes have exchanged values: comes after the [`Observer::access`] of the same instruction.
     fn exchanged(
         &mut self,
-        who: Executing,
+        threads: Executing,
         space: Space,
         addresses: &[u64; 32],
         exchange: Exchange<'_>,
     ) {
-        let _ = (who, space, addresses, exchange);
+        let _ = (threads, space, addresses, exchange);
     }
 
     /// Lanes have changed integers by an atomic that is no exchange and no compare-and-swap: comes after the
     /// [`Observer::access`] of the same instruction.
     fn updated(
         &mut self,
-        who: Executing,
+        threads: Executing,
         space: Space,
         addresses: &[u64; 32],
         updated: Updated<'_>,
     ) {
-        let _ = (who, space, addresses, updated);
+        let _ = (threads, space, addresses, updated);
     }
 
-    /// Whether to tell what becomes of a space's memory: [`Self::changes`] and [`Self::accessed`].
+    /// Whether to pass on what becomes of a space's memory: [`Self::changes`] and [`Self::accessed`].
     fn follows(&self, space: Space) -> bool {
         let _ = space;
         false
     }
 
-    /// A lane is about to change an aligned word of memory, by the operation that was told last. The
-    /// lanes of an access come in order. Words that stay as they are are not told.
-    fn changes(&mut self, who: Executing, lane: u32, space: Space, address: u64, before: u32) {
-        let _ = (who, lane, space, address, before);
+    /// A lane is about to change an aligned word of memory, by the operation that was passed last. The
+    /// lanes of an access come in order. Words that stay as they are are not passed on.
+    fn changes(&mut self, threads: Executing, lane: u32, space: Space, address: u64, before: u32) {
+        let _ = (threads, lane, space, address, before);
     }
 
-    /// The load, store or atomic that was told last has been made. `read` gives the aligned word at
+    /// The load, store or atomic that was passed last has been made. `read` gives the aligned word at
     /// an address as its CTA sees it.
     fn accessed(&mut self, read: &dyn Fn(Space, u64) -> Option<u32>) {
         let _ = read;
     }
 
     /// Lanes arrive at barrier `id` of their CTA; `waits` when they also wait there.
-    fn arrive(&mut self, who: Executing, id: u32, waits: bool) {
-        let _ = (who, id, waits);
+    fn arrive(&mut self, threads: Executing, id: u32, waits: bool) {
+        let _ = (threads, id, waits);
     }
 
     /// Barrier `id` of a CTA completes: all that arrived are ordered before all that waited.
@@ -139,54 +139,54 @@ pub trait Observer {
     }
 
     /// Lanes pass a `bar.warp.sync` together.
-    fn warp_barrier(&mut self, who: Executing) {
-        let _ = who;
+    fn warp_barrier(&mut self, threads: Executing) {
+        let _ = threads;
     }
 
     /// Lanes execute a fence.
-    fn fence(&mut self, who: Executing) {
-        let _ = who;
+    fn fence(&mut self, threads: Executing) {
+        let _ = threads;
     }
 
     /// Lanes end a group of asynchronous copies, or wait for some: `cp.async.commit_group`,
     /// `cp.async.wait_all` and the like.
-    fn copies(&mut self, who: Executing) {
-        let _ = who;
+    fn copies(&mut self, threads: Executing) {
+        let _ = threads;
     }
 
     /// Lanes let dependent launches begin, or wait for the launches that theirs depends on:
     /// `griddepcontrol`.
-    fn dependency(&mut self, who: Executing) {
-        let _ = who;
+    fn dependency(&mut self, threads: Executing) {
+        let _ = threads;
     }
 
     /// A lane issues an asynchronous copy of bytes: read from, and written to. `mbarrier` is the
     /// address in shared memory of the barrier that learns when it is complete, if one does.
     ///
     /// The device makes the copy at once; a program must not rely on that.
-    fn copy(&mut self, who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
-        let _ = (who, from, to, mbarrier);
+    fn copy(&mut self, threads: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>) {
+        let _ = (threads, from, to, mbarrier);
     }
 
     /// A lane has operated on the mbarrier object at an address in shared memory. `over`: for an
     /// arrival that it ended the phase, for a wait that the phase waited for is over.
-    fn mbarrier(&mut self, who: Executing, address: u64, over: bool) {
-        let _ = (who, address, over);
+    fn mbarrier(&mut self, threads: Executing, address: u64, over: bool) {
+        let _ = (threads, address, over);
     }
 
     /// Bytes that a copy of a lane brought have ended a phase of the mbarrier object.
-    fn mbarrier_complete(&mut self, who: Executing, address: u64) {
-        let _ = (who, address);
+    fn mbarrier_complete(&mut self, threads: Executing, address: u64) {
+        let _ = (threads, address);
     }
 
     /// Lanes arrive at the barrier of their cluster, in a phase counted from 0.
-    fn cluster_arrive(&mut self, who: Executing, phase: u64) {
-        let _ = (who, phase);
+    fn cluster_arrive(&mut self, threads: Executing, phase: u64) {
+        let _ = (threads, phase);
     }
 
     /// Lanes have waited until a phase of their cluster's barrier was over.
-    fn cluster_wait(&mut self, who: Executing, phase: u64) {
-        let _ = (who, phase);
+    fn cluster_wait(&mut self, threads: Executing, phase: u64) {
+        let _ = (threads, phase);
     }
 
     /// The device's own `malloc` hands out bytes, which may have been freed before.
@@ -202,20 +202,20 @@ pub trait Observer {
 
     /// A lane asks the device runtime for work: the request with that number, from 0. What the lane
     /// has done before comes before the work.
-    fn requested(&mut self, who: Executing, number: usize) {
-        let _ = (who, number);
+    fn requested(&mut self, threads: Executing, number: usize) {
+        let _ = (threads, number);
     }
 
     /// Lanes misuse a barrier or a warp operation. `offset` is the instruction by which the others
     /// came there, or their own.
-    fn misuse(&mut self, who: Executing, misuse: Misuse, offset: u32) {
-        let _ = (who, misuse, offset);
+    fn misuse(&mut self, threads: Executing, misuse: Misuse, offset: u32) {
+        let _ = (threads, misuse, offset);
     }
 
     /// A value that depends on more than the launch's arguments decides what lanes do at an instruction, or are about
     /// to do. `from` is the instruction that has brought the value.
-    fn depends(&mut self, who: Executing, decides: Decides, on: Sources, from: u32) {
-        let _ = (who, decides, on, from);
+    fn depends(&mut self, threads: Executing, decides: Decides, on: Sources, from: u32) {
+        let _ = (threads, decides, on, from);
     }
 
     /// The launch has ended without an error. `on` gives the dependences of a byte of global memory. Called only if
@@ -225,13 +225,13 @@ pub trait Observer {
     }
 
     /// Lanes jump, from a `bra`.
-    fn jump(&mut self, who: Executing) {
-        let _ = who;
+    fn jump(&mut self, threads: Executing) {
+        let _ = threads;
     }
 
     /// Lanes end.
-    fn exit(&mut self, who: Executing) {
-        let _ = who;
+    fn exit(&mut self, threads: Executing) {
+        let _ = threads;
     }
 }
 
@@ -242,24 +242,24 @@ macro_rules! events_without_addresses {
     ($forward:ident) => {
         $forward! {
             accessed(read: &dyn Fn(Space, u64) -> Option<u32>);
-            arrive(who: Executing, id: u32, waits: bool);
+            arrive(threads: Executing, id: u32, waits: bool);
             complete(cta: u64, id: u32);
-            warp_barrier(who: Executing);
-            fence(who: Executing);
-            copies(who: Executing);
-            dependency(who: Executing);
-            mbarrier(who: Executing, address: u64, over: bool);
-            mbarrier_complete(who: Executing, address: u64);
-            cluster_arrive(who: Executing, phase: u64);
-            cluster_wait(who: Executing, phase: u64);
+            warp_barrier(threads: Executing);
+            fence(threads: Executing);
+            copies(threads: Executing);
+            dependency(threads: Executing);
+            mbarrier(threads: Executing, address: u64, over: bool);
+            mbarrier_complete(threads: Executing, address: u64);
+            cluster_arrive(threads: Executing, phase: u64);
+            cluster_wait(threads: Executing, phase: u64);
             allocated(address: u64, bytes: u64);
             released(address: u64, bytes: u64);
-            requested(who: Executing, number: usize);
-            misuse(who: Executing, misuse: Misuse, offset: u32);
-            depends(who: Executing, decides: Decides, on: Sources, from: u32);
+            requested(threads: Executing, number: usize);
+            misuse(threads: Executing, misuse: Misuse, offset: u32);
+            depends(threads: Executing, decides: Decides, on: Sources, from: u32);
             ends(on: &dyn Fn(u64) -> Sources);
-            jump(who: Executing);
-            exit(who: Executing);
+            jump(threads: Executing);
+            exit(threads: Executing);
         }
     };
 }
@@ -284,11 +284,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 
     both! {
-        access(who: Executing, kind: AccessKind, space: Space, addresses: &[u64; 32], bytes: u32);
-        exchanged(who: Executing, space: Space, addresses: &[u64; 32], exchange: Exchange<'_>);
-        updated(who: Executing, space: Space, addresses: &[u64; 32], updated: Updated<'_>);
-        changes(who: Executing, lane: u32, space: Space, address: u64, before: u32);
-        copy(who: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>);
+        access(threads: Executing, kind: AccessKind, space: Space, addresses: &[u64; 32], bytes: u32);
+        exchanged(threads: Executing, space: Space, addresses: &[u64; 32], exchange: Exchange<'_>);
+        updated(threads: Executing, space: Space, addresses: &[u64; 32], updated: Updated<'_>);
+        changes(threads: Executing, lane: u32, space: Space, address: u64, before: u32);
+        copy(threads: Executing, from: Bytes, to: Bytes, mbarrier: Option<u64>);
     }
     events_without_addresses!(both);
 }

@@ -2,17 +2,19 @@
 
 use super::copy::Copies;
 use super::cta::Heard;
-use super::entry::{Class, Entry, Strength, Who};
+use super::entry::{Accessor, Class, Entry, Strength};
 use super::fence::acquire;
 use super::history::{LINE, WORD};
 use super::lanes::View;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Epoch, Id, LANES, Party, Thread, Warp};
 use super::release::{Pending, Write};
 use super::row::{Row, Run};
+use super::thread::{Epoch, Id, LANES, Party, Thread, Warp};
 use super::word::{Hit, Reads};
-use super::{Access, Atomics, Engine, Enough, Kind, Order, Place, Race, Side, all, each};
+use super::{
+    Access, Atomics, Engine, Enough, Location, MemoryOrder, OpKind, Race, Side, all, each,
+};
 
 /// How lanes come to some bytes each.
 #[derive(Clone, Copy)]
@@ -22,22 +24,22 @@ pub(crate) struct Weak {
     pub(crate) site: u32,
     /// Number of the copies that it belongs to, else 0.
     pub(crate) copy: u32,
-    /// See [`Who::maker`].
+    /// See [`Accessor::maker`].
     pub(crate) maker: Option<Epoch>,
 }
 
 impl Engine {
-    /// The lanes `lanes` of a warp access memory, each at its own place; calls `found` for each
+    /// The lanes `lanes` of a warp access memory, each at its own location; calls `found` for each
     /// race with an earlier access, which may be one of an earlier lane.
     pub fn access(
         &mut self,
         warp: Warp,
         lanes: u32,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         found: impl FnMut(Race),
     ) {
-        self.access_until(warp, lanes, access, places, all(found));
+        self.access_until(warp, lanes, access, locations, all(found));
     }
 
     /// The same, for a listener who says what it has heard enough of.
@@ -46,24 +48,24 @@ impl Engine {
         warp: Warp,
         lanes: u32,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         mut found: impl FnMut(Race) -> Enough,
     ) {
         self.stats.accesses += u64::from(lanes.count_ones());
         self.enter(warp);
         let mut keys = [0; LANES as usize];
-        each(lanes).for_each(|lane| keys[lane as usize] = places(lane).key());
+        each(lanes).for_each(|lane| keys[lane as usize] = locations(lane).key());
         let key = |lane: u32| keys[lane as usize];
         let bytes = u64::from(access.bytes * access.elements);
         let weak = Weak {
-            writes: access.kind == Kind::Store,
-            read_only: access.order == Order::ReadOnly,
+            writes: access.kind == OpKind::Store,
+            read_only: access.order == MemoryOrder::ReadOnly,
             site: access.site,
             copy: 0,
             maker: None,
         };
         let plain =
-            access.order.scope().is_none() && matches!(access.kind, Kind::Load | Kind::Store);
+            access.order.scope().is_none() && matches!(access.kind, OpKind::Load | OpKind::Store);
         // A vector is one access to aligned bytes.
         let whole = |key: u64| {
             key % LINE + bytes <= LINE && (access.elements == 1 || key.is_multiple_of(bytes))
@@ -84,8 +86,8 @@ impl Engine {
                 if let (Some(heard), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
                     cta.heard.insert((warp.warp, lane), heard);
                 }
-                let stores = access.kind == Kind::Store
-                    || access.kind != Kind::Load && self.atomics == Atomics::Signal;
+                let stores = access.kind == OpKind::Store
+                    || access.kind != OpKind::Load && self.atomics == Atomics::Signal;
                 if stores && access.order.scope().is_some() {
                     self.stored(warp.lane(lane), key, access.order);
                 }
@@ -120,9 +122,9 @@ impl Engine {
             return;
         };
         // Shared memory of another CTA of the cluster belongs to that CTA.
-        let history = memory.of(Place::of(run.first));
+        let history = memory.of(Location::of(run.first));
         for (mask, view) in clocks.groups() {
-            let who = Who {
+            let accessor = Accessor {
                 shape,
                 copies,
                 warp,
@@ -143,7 +145,7 @@ impl Engine {
                     made: Made::at(*stamp),
                     read_only: weak.read_only,
                 };
-                let outcome = history.weak(&who, line, row, weak.writes, &mut |at, hit| {
+                let outcome = history.weak(&accessor, line, row, weak.writes, &mut |at, hit| {
                     let word = line * (LINE / WORD) + u64::from(at);
                     found(race(copies, warp, weak.site, word, &hit))
                 });
@@ -158,7 +160,7 @@ impl Engine {
     }
 
     /// Checks an access of one thread against the history, and enters it there, in the name of a maker of
-    /// copies if there is one; see [`Who::maker`]. The strong write that it has observed, if it is a
+    /// copies if there is one; see [`Accessor::maker`]. The strong write that it has observed, if it is a
     /// strong load or an atomic that a loop waits for.
     pub(crate) fn check(
         &mut self,
@@ -182,7 +184,7 @@ impl Engine {
         let met = |cta: u64| ctas.get(&cta).map(|cta| cta.base.times.cta);
         let clocks = ctas.get(&me.cta).and_then(|cta| cta.known(me.warp))?;
         let times = &clocks.view(me.lane).times;
-        let who = Who {
+        let accessor = Accessor {
             shape,
             copies,
             warp: me.warp(),
@@ -192,31 +194,31 @@ impl Engine {
             maker,
         };
         let class = Class {
-            writes: access.kind != Kind::Load,
+            writes: access.kind != OpKind::Load,
             strength: access.order.strength(),
             start: (key % 16) as u8,
             bytes: access.bytes.min(255) as u8,
         };
-        let history = memory.of(Place::of(key));
+        let history = memory.of(Location::of(key));
         let end = key + u64::from(access.bytes);
         let words = key / WORD..=(end - 1) / WORD;
-        let reads = access.kind != Kind::Store && matches!(class.strength, Strength::Strong(_));
+        let reads = access.kind != OpKind::Store && matches!(class.strength, Strength::Strong(_));
         let continues = reads
             && words
                 .clone()
-                .all(|word| history.observes(&who, me.lane, word, &class));
+                .all(|word| history.observes(&accessor, me.lane, word, &class));
         let listens = match access.kind {
-            Kind::Load => true,
-            Kind::Rmw => *atomics == Atomics::Wait,
+            OpKind::Load => true,
+            OpKind::Rmw => *atomics == Atomics::Wait,
             _ => false,
         };
         let writer = match continues && listens {
-            true => history.writer(&who, me.lane, key / WORD, &class),
+            true => history.writer(&accessor, me.lane, key / WORD, &class),
             false => None,
         };
         let reads = Reads {
             continues,
-            sees: matches!(access.kind, Kind::Load | Kind::Rmw),
+            sees: matches!(access.kind, OpKind::Load | OpKind::Rmw),
         };
         for word in words {
             let first = key.saturating_sub(word * WORD).min(WORD) as u32;
@@ -232,7 +234,7 @@ impl Engine {
                 made: Made::at(*stamp),
                 order: Observed::default(),
             };
-            let outcome = history.access(&who, word, entry, reads, &mut |hit| {
+            let outcome = history.access(&accessor, word, entry, reads, &mut |hit| {
                 found(race(copies, me.warp(), access.site, word, &hit))
             });
             if outcome.displaced && class.strength == Strength::Weak {
@@ -246,11 +248,11 @@ impl Engine {
     /// The part of an access that orders others, or is ordered. True if it has changed clocks.
     pub(crate) fn synchronise(&mut self, me: Thread, access: &Access, key: u64) -> bool {
         let (scope, acquires, releases) = match access.order {
-            Order::Weak | Order::ReadOnly => return false,
-            Order::Relaxed(scope) => (scope, false, false),
-            Order::Acquire(scope) => (scope, true, false),
-            Order::Release(scope) => (scope, false, true),
-            Order::AcqRel(scope) => (scope, true, true),
+            MemoryOrder::Weak | MemoryOrder::ReadOnly => return false,
+            MemoryOrder::Relaxed(scope) => (scope, false, false),
+            MemoryOrder::Acquire(scope) => (scope, true, false),
+            MemoryOrder::Release(scope) => (scope, false, true),
+            MemoryOrder::AcqRel(scope) => (scope, true, true),
         };
         let Self {
             shape,
@@ -266,7 +268,7 @@ impl Engine {
             lanes.raise(1 << me.lane, *now);
         }
         let mut changed = false;
-        let reads = matches!(access.kind, Kind::Load | Kind::Rmw);
+        let reads = matches!(access.kind, OpKind::Load | OpKind::Rmw);
         if reads {
             let seen = log.observe(shape, party, key, access.bytes);
             let fences = log.carried(shape, party, key, access.bytes);
@@ -277,7 +279,7 @@ impl Engine {
                     .pending
                     .iter()
                     .any(|pending| pending.address == key);
-            let counts = *atomics == Atomics::Count && access.kind == Kind::Rmw;
+            let counts = *atomics == Atomics::Count && access.kind == OpKind::Rmw;
             if !counts && let Some(all) = lanes.view(me.lane).fenced.observing(&fences) {
                 lanes.update(1 << me.lane, |view, _| view.fenced.observe(&all));
             }
@@ -303,7 +305,7 @@ impl Engine {
                 });
             }
         }
-        if access.kind != Kind::Load {
+        if access.kind != OpKind::Load {
             let view = lanes.view(me.lane);
             let times = releases.then(|| view.times.clone());
             let write = Write {
@@ -316,7 +318,7 @@ impl Engine {
                 fenced: &view.fenced,
                 acquired: view.acquired,
             };
-            log.strong_write(shape, &write, access.kind != Kind::Store);
+            log.strong_write(shape, &write, access.kind != OpKind::Store);
             if releases {
                 changed = true;
                 lanes.update(1 << me.lane, |view, _| view.times.own += 1);
@@ -345,7 +347,7 @@ fn race(copies: &Copies, warp: Warp, site: u32, word: u64, hit: &Hit<'_>) -> Rac
             thread: copies.issuer(earlier.warp.lane_of(earlier_lanes)),
             site: earlier.site,
         },
-        place: Place::of(word * WORD),
+        location: Location::of(word * WORD),
         rule,
         by: earlier.warp.warp(),
         time: earlier.time,
@@ -378,7 +380,7 @@ fn note(view: &mut View, seen: &Pending) {
     }
 }
 
-/// Whether two reads have observed one log at one place.
+/// Whether two reads have observed one log at one location.
 fn is_of(old: &Pending, seen: &Pending) -> bool {
     (old.mark.log, old.address) == (seen.mark.log, seen.address)
 }

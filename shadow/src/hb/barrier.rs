@@ -10,7 +10,7 @@ use super::cta::Cta;
 use super::fenced::Fenced;
 use super::lanes::Lanes;
 use super::mbarrier::Published;
-use super::place::{Shape, Thread, Warp};
+use super::thread::{Shape, Thread, Warp};
 use super::{Engine, each};
 
 /// Who has arrived at a barrier of a CTA.

@@ -7,17 +7,17 @@ use events::{Acquire, Scope};
 use super::clock::Time;
 use super::cta::Heard;
 use super::history::WORD;
-use super::place::{Epoch, Id, Party, Thread};
-use super::{Engine, Order, Place, Race, Rule};
+use super::thread::{Epoch, Id, Party, Thread};
+use super::{Engine, Location, MemoryOrder, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
 pub type Cause = events::Cause<Thread>;
 
-/// A word by which one thread has told another one to go on.
+/// A word by which one thread has signalled another one to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag {
     /// Where it is.
-    pub place: Place,
+    pub location: Location,
     /// The thread that has written it.
     pub writer: Thread,
     /// Site of that write, if it is remembered.
@@ -38,11 +38,11 @@ pub(crate) struct StrongStore {
     cta: Time,
     /// The writer's own time at the release that goes with the store; 0 if there is none.
     released: Time,
-    /// The number of earlier strong stores to the place.
+    /// The number of earlier strong stores to the location.
     number: u32,
 }
 
-/// The last strong store of a thread to a place.
+/// The last strong store of a thread to a location.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnStore {
     /// The thread's own time at the store.
@@ -65,7 +65,7 @@ impl StrongStore {
 /// What comes near to an order: the writer and the reader of the flag are not always the racing threads.
 struct Nearest {
     cause: Cause,
-    place: Option<Place>,
+    location: Option<Location>,
     writer: Thread,
     reader: Thread,
 }
@@ -90,25 +90,25 @@ impl Engine {
     /// The flag or counter that comes nearest to ordering them, in the same way.
     pub fn flag(&self, race: &Race) -> Option<Flag> {
         let Nearest {
-            place,
+            location,
             writer,
             reader,
             ..
         } = self.close(race)?;
-        Some(self.between(place?, writer, reader))
+        Some(self.between(location?, writer, reader))
     }
 
     /// A word as the flag of a race, with who has written and read it as far as this engine remembers.
-    pub(crate) fn named(&self, race: &Race, cause: Cause, place: Place) -> Flag {
-        self.between(place, writer(race, cause), race.later.thread)
+    pub(crate) fn named(&self, race: &Race, cause: Cause, location: Location) -> Flag {
+        self.between(location, writer(race, cause), race.later.thread)
     }
 
-    fn between(&self, place: Place, writer: Thread, reader: Thread) -> Flag {
-        let history = self.memory.known(place);
-        let sites = history.map(|history| history.flag(place.key() / WORD, writer, reader));
+    fn between(&self, location: Location, writer: Thread, reader: Thread) -> Flag {
+        let history = self.memory.known(location);
+        let sites = history.map(|history| history.flag(location.key() / WORD, writer, reader));
         let [written, read] = sites.unwrap_or_default();
         Flag {
-            place,
+            location,
             writer,
             written,
             read,
@@ -116,13 +116,13 @@ impl Engine {
     }
 
     /// A thread has made a strong store, or has written what a loop waits for by an atomic.
-    pub(crate) fn stored(&mut self, me: Thread, key: u64, order: Order) {
+    pub(crate) fn stored(&mut self, me: Thread, key: u64, order: MemoryOrder) {
         let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
         let Some(view) = clocks.map(|clocks| clocks.view(me.lane)) else {
             return;
         };
         let times = &view.times;
-        let releases = matches!(order, Order::Release(_) | Order::AcqRel(_));
+        let releases = matches!(order, MemoryOrder::Release(_) | MemoryOrder::AcqRel(_));
         let fences = view.fences.iter().map(|fence| fence.times.own);
         let before = self.strong_stores.get(&key);
         let number = before.map_or(0, |store| store.number.saturating_add(1));
@@ -150,7 +150,7 @@ impl Engine {
         }
     }
 
-    /// The strong store that a thread has read last, if it is still the last store to the place.
+    /// The strong store that a thread has read last, if it is still the last store to the location.
     fn heard_store(&self, heard: &Heard) -> Option<&StrongStore> {
         let store = self.strong_stores.get(&heard.key)?;
         let Epoch { thread, time } = store.writer;
@@ -168,10 +168,10 @@ impl Engine {
     }
 
     fn close(&self, race: &Race) -> Option<Nearest> {
-        if let Some((cause, place)) = self.nearest(race) {
+        if let Some((cause, location)) = self.nearest(race) {
             return Some(Nearest {
                 cause,
-                place,
+                location,
                 writer: writer(race, cause),
                 reader: race.later.thread,
             });
@@ -207,14 +207,14 @@ impl Engine {
         let ahead = |(reader, heard): &(Thread, Heard)| times.get(me, *reader) >= heard.at;
         let readers: Vec<(Thread, Heard)> = all.iter().copied().filter(ahead).collect();
         for &(reader, heard) in &readers {
-            let place = Some(Place::of(heard.key));
+            let location = Some(Location::of(heard.key));
             let pending = &view(reader.warp, reader.lane).pending;
             for seen in pending.iter().filter(|seen| seen.address == heard.key) {
                 let order = self.releases.would_order(seen, earlier);
                 if let Some(Party { thread: by, scope }) = order {
                     return Some(Nearest {
                         cause: self.unused(seen.tried, by, scope, reader),
-                        place,
+                        location,
                         writer: by,
                         reader,
                     });
@@ -231,7 +231,7 @@ impl Engine {
         for (reader, heard, store) in readers.iter().filter_map(stored) {
             let nearest = |cause| Nearest {
                 cause,
-                place: Some(Place::of(heard.key)),
+                location: Some(Location::of(heard.key)),
                 writer: heard.writer.thread,
                 reader,
             };
@@ -242,7 +242,7 @@ impl Engine {
                 early.get_or_insert_with(|| nearest(Cause::Early));
             }
         }
-        if early.is_some() || !matches!(race.place, Place::Global(_)) {
+        if early.is_some() || !matches!(race.location, Location::Global(_)) {
             return early;
         }
         all.iter()
@@ -253,7 +253,7 @@ impl Engine {
                 if before && !after && self.stored_without_release(earlier, heard.key, store) {
                     return Some(Nearest {
                         cause: Cause::NoRelease,
-                        place: Some(Place::of(heard.key)),
+                        location: Some(Location::of(heard.key)),
                         writer: them,
                         reader,
                     });
@@ -266,18 +266,19 @@ impl Engine {
                 let whole = store.released > 0 && (knows || before && may_know());
                 (whole && !(before && early) && (before || after)).then(|| Nearest {
                     cause: Cause::NoBarrier { before, after },
-                    place: Some(Place::of(heard.key)),
+                    location: Some(Location::of(heard.key)),
                     writer: heard.writer.thread,
                     reader,
                 })
             })
     }
 
-    /// The time of the later thread of a race that was found just now, for [`Self::told_late`]; none of a race that no flag
+    /// The time of the later thread of a race that was found just now, for [`Self::flag_read_late`]; none of a race that no flag
     /// between CTAs would order.
     pub fn made(&self, race: &Race) -> Option<Time> {
         let me = race.later.thread;
-        let global = matches!(race.place, Place::Global(_)) && race.rule != Rule::Asynchronous;
+        let global =
+            matches!(race.location, Location::Global(_)) && race.rule != Rule::Asynchronous;
         if !global || me.cta == race.earlier.thread.cta {
             return None;
         }
@@ -288,7 +289,7 @@ impl Engine {
     /// For a race without a cause, whose later access was made at a time of its thread: whether `reader`, another thread of
     /// one side's CTA, has read just now a flag of the other side's CTA that would have handed over what this has done, had
     /// the first side waited for it.
-    pub fn told_late(&self, race: &Race, made: Time, reader: Thread) -> Option<(Cause, Flag)> {
+    pub fn flag_read_late(&self, race: &Race, made: Time, reader: Thread) -> Option<(Cause, Flag)> {
         let sides = [(race.earlier.thread, race.time), (race.later.thread, made)];
         let overtaken = reader.cta == race.earlier.thread.cta;
         let [(them, _), (me, time)] = match overtaken {
@@ -306,7 +307,7 @@ impl Engine {
         if early || !apart || store.released == 0 || is_own_word(heard, race) {
             return None;
         }
-        let flag = self.between(Place::of(heard.key), writer, reader);
+        let flag = self.between(Location::of(heard.key), writer, reader);
         let after = true;
         let cause = match overtaken {
             true => Cause::Overtaken { before },
@@ -332,7 +333,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn nearest(&self, race: &Race) -> Option<(Cause, Option<Place>)> {
+    pub(crate) fn nearest(&self, race: &Race) -> Option<(Cause, Option<Location>)> {
         if race.rule == Rule::Asynchronous {
             return None;
         }
@@ -352,7 +353,7 @@ impl Engine {
                 continue;
             };
             let cause = self.unused(seen.tried, by, scope, me);
-            return Some((cause, Some(Place::of(seen.address))));
+            return Some((cause, Some(Location::of(seen.address))));
         }
         if let Some(lack) = cta.waits.lack(&self.shape, me, earlier) {
             return Some((lack, None));
@@ -367,7 +368,7 @@ impl Engine {
             theirs || store.is_some_and(|store| self.stored_without_release(earlier, of.key, store))
         });
         if let Some(heard) = heard {
-            return Some((Cause::NoRelease, Some(Place::of(heard.key))));
+            return Some((Cause::NoRelease, Some(Location::of(heard.key))));
         }
         let (cause, at) = self.unused_mbarrier(race)?;
         Some((cause, Some(at)))
@@ -376,7 +377,7 @@ impl Engine {
 
 /// What was read is the word of the race itself, which is no flag that hands it over.
 fn is_own_word(heard: &Heard, race: &Race) -> bool {
-    heard.key / WORD == race.place.key() / WORD
+    heard.key / WORD == race.location.key() / WORD
 }
 
 /// Who has written the flag that comes nearest to ordering the racing threads.

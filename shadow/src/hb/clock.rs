@@ -5,8 +5,8 @@
 //! After Peng et al., "BARRACUDA: Binary-level Analysis of Runtime RAces in CUDA programs" (PLDI
 //! 2017): their formats, for lanes that are not in lockstep.
 
-use super::place::{Thread, Warp};
 pub(crate) use super::sparse::Sparse;
+use super::thread::{Thread, Warp};
 
 /// A time of one thread, from 1.
 pub type Time = u32;

@@ -17,9 +17,9 @@ use super::access::Weak;
 use super::clock::Sparse;
 use super::history::{LINE, WORD};
 use super::mbarrier::MBARRIER;
-use super::place::{Epoch, Id, Thread, Warp};
 use super::row::Run;
-use super::{Access, Engine, Kind, Order, Place, Race, Span, all, barrier};
+use super::thread::{Epoch, Id, Thread, Warp};
+use super::{Access, Engine, Location, MemoryOrder, OpKind, Race, Span, all, barrier};
 
 /// How a copy ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Completion {
     /// With a group of its thread: `cp.async`, and bulk copies out of shared memory.
     Group,
     /// With a phase of an asynchronous barrier.
-    Mbarrier(Place),
+    Mbarrier(Location),
 }
 
 /// What a thread issues.
@@ -168,10 +168,10 @@ impl Copies {
 
     /// Who ends the phases of an asynchronous barrier that has just been made: somebody new, so that nothing is
     /// known of these phases.
-    pub(crate) fn ends(&mut self, at: Place) -> Thread {
+    pub(crate) fn ends(&mut self, at: Location) -> Thread {
         let owner = match at {
-            Place::Shared { cta, .. } => cta,
-            Place::Global(_) => 0,
+            Location::Shared { cta, .. } => cta,
+            Location::Global(_) => 0,
         };
         self.makers.ctas.push(owner);
         Thread {
@@ -254,8 +254,8 @@ impl Engine {
         if let Completion::Mbarrier(at) = ends {
             // That the bytes have come is an operation on the barrier, made with the copy.
             let access = Access {
-                kind: Kind::Reduction,
-                order: Order::Relaxed(Scope::Sys),
+                kind: OpKind::Reduction,
+                order: MemoryOrder::Relaxed(Scope::Sys),
                 bytes: MBARRIER as u32,
                 elements: 1,
                 site,
@@ -268,7 +268,7 @@ impl Engine {
         });
         let mut words = [None, None];
         for (side, (writes, span)) in [(false, from), (true, to)].into_iter().enumerate() {
-            let mut key = span.place.key();
+            let mut key = span.location.key();
             let end = key + u64::from(span.bytes);
             let reduced = issue.reduces.filter(|_| writes);
             words[side] =
@@ -377,7 +377,7 @@ impl Engine {
     ///
     /// This arrival is ordered behind these copies and behind nothing else that the thread has done
     /// (PTX ISA, "Asynchronous Operations").
-    pub fn copies_arrive(&mut self, me: Thread, at: Place, completes: bool) {
+    pub fn copies_arrive(&mut self, me: Thread, at: Location, completes: bool) {
         self.enter(me.warp());
         let Copies {
             groups,
@@ -424,8 +424,7 @@ impl Engine {
             clocks.raise(1 << me.lane, self.now);
             let times = &clocks.view(me.lane).times;
             known.raise(self.copies.issues(me), times.own);
-            let of_cta =
-                |key: u64| matches!(Place::of(key), Place::Shared { cta, .. } if cta == me.cta);
+            let of_cta = |key: u64| matches!(Location::of(key), Location::Shared { cta, .. } if cta == me.cta);
             let mbarriers = self.mbarriers.iter().filter(|&(&key, _)| of_cta(key));
             for ends in mbarriers.filter_map(|(_, phases)| phases.ends) {
                 let over = times.get(me, ends);
@@ -451,7 +450,7 @@ impl Engine {
                 copy: copy.number,
                 writes,
             };
-            let history = self.memory.of(Place::of(words.start() * WORD));
+            let history = self.memory.of(Location::of(words.start() * WORD));
             history.complete(words.clone(), part, by);
         }
     }

@@ -12,8 +12,8 @@ use events::Scope;
 use super::clock::{Sparse, Time};
 use super::fence::{FenceKind, acquire};
 use super::lanes::View;
-use super::place::{Party, Warp};
 use super::release::Pending;
+use super::thread::{Party, Warp};
 use super::{Atomics, Engine, each};
 
 /// What a thread's last counting atomic has observed, while it is open whether it has found the value.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::Enough;
 use super::copy::Part;
 use super::entry::{Class, Entry, Strength};
-use super::place::{Epoch, Id};
+use super::thread::{Epoch, Id};
 
 /// Accesses of a word after which a thread's last strong write stands for all its earlier ones,
 /// although somebody may have observed the last and not the others.
@@ -215,7 +215,7 @@ fn merge(entries: &mut [Entry], access: &Entry) -> bool {
     }
 }
 
-/// True when the places of both in the observation order can be given by the last one.
+/// True when the positions of both in the observation order can be given by the last one.
 fn follows(entry: &Entry, access: &Entry) -> bool {
     let (before, now) = (entry.order, access.order);
     let next = before.index + 1 == now.index && entry.lanes < access.lanes;
@@ -231,9 +231,9 @@ fn compact(entries: &mut Vec<Entry>, exactly: bool) {
             Strength::ReadOnly => 1,
             Strength::Strong(scope) => 2 + scope as u32,
         };
-        let place = (entry.class.start, entry.class.bytes, entry.mask);
+        let extent = (entry.class.start, entry.class.bytes, entry.mask);
         let chain = if exactly { entry.order.chain } else { 0 };
-        (entry.warp, entry.site, strength, place, entry.copy, chain)
+        (entry.warp, entry.site, strength, extent, entry.copy, chain)
     };
     let latest = |entry: &Entry| core::cmp::Reverse((entry.time, entry.order));
     entries.sort_unstable_by_key(|entry| (key(entry), latest(entry)));
@@ -258,7 +258,7 @@ fn compact(entries: &mut Vec<Entry>, exactly: bool) {
                 last.lanes |= lanes;
                 last.made = last.made.and(entry.made);
             }
-            // The lanes of a strong write give their places.
+            // The lanes of a strong write give their positions.
             _ if !unordered => kept.push(*entry),
             _ => kept.push(Entry { lanes, ..*entry }),
         }

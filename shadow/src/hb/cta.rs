@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use super::barrier::Arrivals;
 use super::clock::Time;
 use super::lanes::{Format, Lanes, View};
-use super::place::{Epoch, Warp};
+use super::thread::{Epoch, Warp};
 use super::waits::Waits;
 use super::{Engine, Stats};
 
@@ -30,13 +30,13 @@ pub(crate) struct Cta {
 pub(crate) struct Heard {
     /// Whose it was, and the writer's own time.
     pub(crate) writer: Epoch,
-    /// The key of its place.
+    /// The key of its location.
     pub(crate) key: u64,
     /// The reader's own time.
     pub(crate) at: Time,
 }
 
-/// The asynchronous barriers that a thread has used last, by their places.
+/// The asynchronous barriers that a thread has used last, by their locations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Met {
     pub(crate) arrived: Option<u64>,

@@ -1,22 +1,22 @@
-//! Accesses that are told after they were made.
+//! Accesses that are received after they were made.
 
 use super::clock::Time;
 use super::entry::{Class, Entry};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Id, Thread};
-use super::{Access, Engine, Kind, Place};
+use super::thread::{Id, Thread};
+use super::{Access, Engine, Location, OpKind};
 
 impl Engine {
     /// A weak access that `me` made in the past: at `time`, one more than the last `now` at which
-    /// anything was told of it before (see [`Engine::at`]), and 1 if nothing was.
+    /// anything was received of it before (see [`Engine::at`]), and 1 if nothing was.
     ///
-    /// It is not checked itself: whoever tells it late knows that nobody else had accessed the
+    /// It is not checked itself: whoever passes it late knows that nobody else had accessed the
     /// bytes. Later accesses are checked against it.
-    pub fn earlier(&mut self, me: Thread, time: Time, access: &Access, place: Place) {
-        let key = place.key();
-        let history = self.memory.of(place);
+    pub fn earlier(&mut self, me: Thread, time: Time, access: &Access, location: Location) {
+        let key = location.key();
+        let history = self.memory.of(location);
         let end = key + u64::from(access.bytes * access.elements);
         for word in key / WORD..=(end - 1) / WORD {
             let first = key.saturating_sub(word * WORD).min(WORD) as u32;
@@ -26,7 +26,7 @@ impl Engine {
                 lanes: 1 << me.lane,
                 time,
                 class: Class {
-                    writes: access.kind != Kind::Load,
+                    writes: access.kind != OpKind::Load,
                     strength: access.order.strength(),
                     start: (key % 16) as u8,
                     bytes: access.bytes.min(255) as u8,

@@ -6,7 +6,7 @@ use super::clock::{Time, Times};
 use super::copy::Copies;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Epoch, Id, Party, Shape, Thread, Warp};
+use super::thread::{Epoch, Id, Party, Shape, Thread, Warp};
 
 /// How strong an access is; see PTX ISA, "Strong and Weak Operations".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,8 +42,8 @@ pub(crate) struct Entry {
     /// Number of the asynchronous copies that it belongs to while they are under way, else 0.
     pub(crate) copy: u32,
     pub(crate) made: Made,
-    /// For strong writes, the highest lane's place among the writes that can be observed together;
-    /// the other lanes have the places before.
+    /// For strong writes, the highest lane's position among the writes that can be observed together;
+    /// the other lanes have the positions before.
     pub(crate) order: Observed,
 }
 
@@ -69,7 +69,7 @@ pub enum Rule {
 
 /// Who accesses memory, and what they know.
 #[derive(Clone, Copy)]
-pub(crate) struct Who<'a> {
+pub(crate) struct Accessor<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) copies: &'a Copies,
     pub(crate) warp: Warp,
@@ -85,10 +85,12 @@ pub(crate) struct Who<'a> {
 }
 
 impl Entry {
-    /// The lanes of the entry that are not ordered before threads of `who`, and may be of them.
-    pub(crate) fn unordered(&self, who: &Who<'_>) -> u32 {
+    /// The lanes of the entry that are not ordered before threads of `accessor`, and may be of them.
+    pub(crate) fn unordered(&self, accessor: &Accessor<'_>) -> u32 {
         let of = self.warp.warp();
-        who.times.unordered(who.warp, of, self.lanes, self.time)
+        accessor
+            .times
+            .unordered(accessor.warp, of, self.lanes, self.time)
     }
 
     /// True when one of the two reads data as read-only.
@@ -103,16 +105,16 @@ impl Entry {
         (self.warp, self.site, self.time) == (later.warp, later.site, later.time)
     }
 
-    /// Those of some lanes that have written after a place in the observation order.
-    pub(crate) fn beyond(&self, lanes: u32, place: u32) -> u32 {
+    /// Those of some lanes that have written after a position in the observation order.
+    pub(crate) fn beyond(&self, lanes: u32, position: u32) -> u32 {
         let later = |lane: u32| (self.lanes >> lane).count_ones() - 1;
-        let beyond = super::each(lanes).filter(|&lane| self.order.index - later(lane) > place);
+        let beyond = super::each(lanes).filter(|&lane| self.order.index - later(lane) > position);
         beyond.fold(0, |all, lane| all | 1 << lane)
     }
 }
 
 impl Class {
-    /// True for those of which none race with one another at the same place.
+    /// True for those of which none race with one another at the same location.
     pub(crate) fn is_wide(&self) -> bool {
         matches!(self.strength, Strength::Strong(Scope::Gpu | Scope::Sys))
     }

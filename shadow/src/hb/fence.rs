@@ -5,8 +5,8 @@ use events::Scope;
 
 use super::clock::Sparse;
 use super::lanes::{Lanes, View};
-use super::place::{Id, Party, Shape, Warp};
 use super::release::{Fence, Pending, Releases};
+use super::thread::{Id, Party, Shape, Warp};
 use super::{Engine, each};
 
 /// Ordering of a fence.
@@ -184,7 +184,7 @@ fn units(releases: &mut Releases, of: &Lanes, warp: Warp, lanes: u32, scope: Sco
     units
 }
 
-/// Learns from what was observed at the places that `of` picks.
+/// Learns from what was observed at the locations that `of` picks.
 pub(crate) fn acquire(
     shape: &Shape,
     releases: &mut Releases,

@@ -17,8 +17,8 @@ use events::Scope;
 use hashbrown::HashMap;
 
 use super::clock::{Sparse, Time, Times};
-use super::place::{Party, Shape, Thread, Warp};
 use super::release::{LINE, Write};
+use super::thread::{Party, Shape, Thread, Warp};
 
 /// The `fence.sc`s that a thread knows of by program order, barriers and observed writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use core::mem;
 use hashbrown::HashMap;
 
 use super::phased::Phase;
-use super::place::{Active, LANES, Thread, Warp};
+use super::thread::{Active, LANES, Thread, Warp};
 use super::{Engine, Time};
 
 /// A command that another order would let take part in an earlier generation.
@@ -36,7 +36,7 @@ pub struct Generations {
 #[derive(Debug, Default)]
 pub(super) struct Cta {
     barriers: HashMap<u32, Barrier>,
-    /// By the key of their places.
+    /// By the key of their locations.
     pub(super) mbarriers: HashMap<u64, Phase>,
     /// Threads that have ended.
     ended: u32,
@@ -69,7 +69,7 @@ impl Come {
 }
 
 impl Generations {
-    /// Lanes come to a barrier, which `engine` is told next. Says if they may be too early in another order.
+    /// Lanes come to a barrier, which `engine` receives next. Says if they may be too early in another order.
     pub fn arrive(
         &mut self,
         engine: &mut Engine,

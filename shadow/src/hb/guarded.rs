@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 use events::Gap;
 
-use super::place::Shape;
 use super::strong::Unordered;
+use super::thread::Shape;
 use super::versions::{Guard, Versions};
 use super::{Cause, Predicted, Race};
 

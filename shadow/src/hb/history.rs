@@ -12,10 +12,10 @@ use hashbrown::HashMap;
 
 use super::clock::Time;
 use super::copy::Part;
-use super::entry::{Class, Entry, Who};
+use super::entry::{Accessor, Class, Entry};
 use super::observed::Seen;
-use super::place::{Epoch, Id, Thread};
 use super::row::Row;
+use super::thread::{Epoch, Id, Thread};
 use super::word::{Found, Hit, NAMED, Outcome, Reads, Word};
 use super::{Enough, Race, each};
 
@@ -83,10 +83,10 @@ impl Line {
         &mut self.words[rank]
     }
 
-    fn beside(&self, who: &Who<'_>, at: u32, access: &Entry, found: &mut Found<'_>) {
+    fn concurrent(&self, accessor: &Accessor<'_>, at: u32, access: &Entry, found: &mut Found<'_>) {
         if self.own >> at & 1 == 1 {
             let rank = (self.own & ((1 << at) - 1)).count_ones() as usize;
-            return self.words[rank].beside(who, access, found);
+            return self.words[rank].concurrent(accessor, access, found);
         }
         let mut word = Word::default();
         let loads = Some(&self.loads).filter(|_| access.class.writes);
@@ -96,12 +96,12 @@ impl Line {
                 row.entries(at, writes).for_each(|entry| word.enter(entry));
             }
         }
-        word.beside(who, access, found);
+        word.concurrent(accessor, access, found);
     }
 
     fn weak(
         &mut self,
-        who: &Who<'_>,
+        accessor: &Accessor<'_>,
         mut row: Row,
         writes: bool,
         chains: &mut u32,
@@ -110,32 +110,32 @@ impl Line {
         let mut apart = self.own & row.words;
         let loads: &[Row] = if writes { &self.loads } else { &[] };
         for old in self.writes.iter().chain(loads) {
-            apart |= old.suspects(&row, who.warp, who.times);
+            apart |= old.suspects(&row, accessor.warp, accessor.times);
         }
         let mut outcome = Outcome::default();
         for at in each(apart) {
             let word = self.word(at);
             let mut found = |race: Hit<'_>| found(at, race);
             for entry in row.entries(at, writes) {
-                let it = word.access(who, entry, Reads::default(), chains, &mut found);
+                let it = word.access(accessor, entry, Reads::default(), chains, &mut found);
                 outcome.displaced |= it.displaced;
             }
         }
         row.words &= !apart;
         if row.words != 0 {
-            self.remember(who, row, writes);
+            self.remember(accessor, row, writes);
         }
         outcome
     }
 
-    fn remember(&mut self, who: &Who<'_>, mut row: Row, writes: bool) {
+    fn remember(&mut self, accessor: &Accessor<'_>, mut row: Row, writes: bool) {
         let mut made = row.made;
         if writes && row.copy == 0 {
             let all = self.writes.iter().chain(&self.loads);
             let many = all.filter(|old| old.words & row.words != 0).count() > NAMED;
             for rows in [&mut self.writes, &mut self.loads] {
                 rows.retain_mut(|old| {
-                    let gone = old.covered(&row, who.warp, who.times, many);
+                    let gone = old.covered(&row, accessor.warp, accessor.times, many);
                     if gone != 0 && old.repeats(&row) {
                         made = made.and(old.made);
                     }
@@ -145,7 +145,7 @@ impl Line {
             }
         }
         row.made = made;
-        if let Some(maker) = who.maker {
+        if let Some(maker) = accessor.maker {
             (row.warp, row.time) = (Id::of(maker.thread.warp()), maker.time);
         }
         let rows = match writes {
@@ -154,7 +154,7 @@ impl Line {
         };
         push(rows, row);
         let crowd = &mut self.crowd[usize::from(writes)];
-        if rows.len() as u32 > (*crowd).max(who.crowd) {
+        if rows.len() as u32 > (*crowd).max(accessor.crowd) {
             compact(rows);
             *crowd = 2 * rows.len() as u32;
         }
@@ -253,7 +253,7 @@ impl History {
     /// A weak access of lanes to a line, by one instruction. Races come with the word in the line.
     pub(crate) fn weak(
         &mut self,
-        who: &Who<'_>,
+        accessor: &Accessor<'_>,
         line: u64,
         row: Row,
         writes: bool,
@@ -261,7 +261,7 @@ impl History {
     ) -> Outcome {
         let mut chains = self.chains;
         let line = self.line(line);
-        let outcome = line.weak(who, row, writes, &mut chains, found);
+        let outcome = line.weak(accessor, row, writes, &mut chains, found);
         self.chains = chains;
         outcome
     }
@@ -269,7 +269,7 @@ impl History {
     /// An access to bytes of one word, of one lane; see [`Word::access`].
     pub(crate) fn access(
         &mut self,
-        who: &Who<'_>,
+        accessor: &Accessor<'_>,
         word: u64,
         access: Entry,
         reads: Reads,
@@ -278,7 +278,7 @@ impl History {
         let mut chains = self.chains;
         let outcome = self
             .word(word)
-            .access(who, access, reads, &mut chains, found);
+            .access(accessor, access, reads, &mut chains, found);
         self.chains = chains;
         outcome
     }
@@ -289,28 +289,34 @@ impl History {
     }
 
     /// True when an access observes a strong write in a word.
-    pub(crate) fn observes(&mut self, who: &Who<'_>, lane: u32, word: u64, class: &Class) -> bool {
-        let me = who.warp.lane(lane);
-        self.word(word).observes(who.shape, me, class)
+    pub(crate) fn observes(
+        &mut self,
+        accessor: &Accessor<'_>,
+        lane: u32,
+        word: u64,
+        class: &Class,
+    ) -> bool {
+        let me = accessor.warp.lane(lane);
+        self.word(word).observes(accessor.shape, me, class)
     }
 
     /// Whose strong write an access observes in a word, and that thread's own time then.
     pub(crate) fn writer(
         &mut self,
-        who: &Who<'_>,
+        accessor: &Accessor<'_>,
         lane: u32,
         word: u64,
         class: &Class,
     ) -> Option<Epoch> {
-        let me = who.warp.lane(lane);
-        self.word(word).writer(who.shape, me, class)
+        let me = accessor.warp.lane(lane);
+        self.word(word).writer(accessor.shape, me, class)
     }
 
     /// What later accesses to some words, which `make` gives, race with; see
-    /// [`Engine::beside`](super::Engine::beside).
-    pub(crate) fn beside(
+    /// [`Engine::concurrent`](super::Engine::beside).
+    pub(crate) fn concurrent(
         &self,
-        who: &Who<'_>,
+        accessor: &Accessor<'_>,
         words: RangeInclusive<u64>,
         make: &dyn Fn(u64) -> Entry,
         found: &mut dyn FnMut(u64, Hit<'_>) -> Enough,
@@ -323,7 +329,7 @@ impl History {
             for at in known.into_iter().flat_map(|_| each(part(line, &words))) {
                 let word = line * per_line + u64::from(at);
                 if let Some(line) = known {
-                    line.beside(who, at, &make(word), &mut |hit| found(word, hit));
+                    line.concurrent(accessor, at, &make(word), &mut |hit| found(word, hit));
                 }
             }
         }

@@ -9,12 +9,12 @@
 use core::ops::Range;
 
 use super::clock::{Sparse, Times};
-use super::entry::{Class, Entry, Who};
+use super::entry::{Accessor, Class, Entry};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Id, Thread, Warp};
-use super::{Access, Engine, Enough, Kind, Place, Race, Side};
+use super::thread::{Id, Thread, Warp};
+use super::{Access, Engine, Enough, Location, OpKind, Race, Side};
 
 /// What comes before the work that a thread has launched.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ impl Engine {
     /// Calls `found` for accesses to some `bytes` of global memory that are not ordered before launched
     /// work and race with its `access`, which is made up of elements of that size. The later thread of
     /// these races means nothing.
-    pub fn beside(
+    pub fn concurrent(
         &self,
         launched: &Launched,
         bytes: Range<u64>,
@@ -71,7 +71,7 @@ impl Engine {
             rest: launched.0.clone(),
             ..Times::default()
         };
-        let who = Who {
+        let accessor = Accessor {
             shape: &self.shape,
             copies: &self.copies,
             warp,
@@ -92,7 +92,7 @@ impl Engine {
                 lanes: 1,
                 time: 1,
                 class: Class {
-                    writes: access.kind != Kind::Load,
+                    writes: access.kind != OpKind::Load,
                     strength: access.order.strength(),
                     start: (element % 16) as u8,
                     bytes: access.bytes.min(255) as u8,
@@ -106,7 +106,7 @@ impl Engine {
         };
         let words = start / WORD..=(end - 1) / WORD;
         let history = &self.memory.global;
-        history.beside(&who, words, &entry, &mut |word, hit| {
+        history.concurrent(&accessor, words, &entry, &mut |word, hit| {
             let earlier = hit.earlier.warp.lane_of(hit.earlier_lanes);
             found(Race {
                 later: Side {
@@ -117,7 +117,7 @@ impl Engine {
                     thread: self.copies.issuer(earlier),
                     site: hit.earlier.site,
                 },
-                place: Place::of(word * WORD),
+                location: Location::of(word * WORD),
                 rule: hit.rule,
                 by: hit.earlier.warp.warp(),
                 time: hit.earlier.time,

@@ -1,6 +1,6 @@
 //! What only locks, and the order in which they were taken, have ordered in one run.
 //!
-//! A second engine is told the same as the first, but that taking a lock acquires nothing, and that
+//! A second engine receives the same as the first, but that taking a lock acquires nothing, and that
 //! `fence.sc`s are ordered only as in every run (`fenced.rs`). A critical section still comes after the earlier
 //! ones of its lock, as soon as it accesses what one of them has accessed in conflict: this is
 //! "weak causally precedes" (Kini, Mathur, Viswanathan, "Dynamic Race Prediction in Linear Time",
@@ -20,10 +20,10 @@ use hashbrown::HashMap;
 use super::clock::Sparse;
 use super::history::WORD;
 use super::locks::{Locks, Released, Step, Swap, Update, Writing};
-use super::place::{Active, Thread, Warp};
 use super::section::Held;
+use super::thread::{Active, Thread, Warp};
 use super::turns::{Touch, Turn};
-use super::{Access, Engine, FenceKind, Kind, Order, Place, Race, Rule, Side, each};
+use super::{Access, Engine, FenceKind, Location, MemoryOrder, OpKind, Race, Rule, Side, each};
 
 /// Two accesses, and what their threads held: the earlier one's first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Written {
     /// The thread's CTA.
     pub cta: u64,
     /// Where.
-    pub place: Place,
+    pub location: Location,
     /// How much.
     pub bytes: u32,
 }
@@ -69,19 +69,19 @@ impl LockOrder {
     }
 
     /// Something happens that is no access, fence or barrier.
-    pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
+    pub fn forward(&mut self, event: impl Fn(&mut Engine)) {
         if let Some(engine) = &mut self.engine {
-            tell(engine);
+            event(engine);
         }
     }
 
     /// Lanes come to a barrier, or go on after it.
-    pub fn barrier(&mut self, warp: Warp, lanes: u32, tell: impl Fn(&mut Engine)) {
+    pub fn barrier(&mut self, warp: Warp, lanes: u32, event: impl Fn(&mut Engine)) {
         if !self.locks.is_empty() {
             each(lanes).for_each(|lane| self.locks.share(warp.lane(lane)));
             self.give_up();
         }
-        self.tell(tell);
+        self.forward(event);
     }
 
     /// Lanes execute a fence.
@@ -90,23 +90,23 @@ impl LockOrder {
             return;
         }
         each(lanes).for_each(|lane| self.locks.fence(warp.lane(lane), scope, kind));
-        self.tell(|engine| engine.fence(warp, lanes, kind.forced(), scope));
+        self.forward(|engine| engine.fence(warp, lanes, kind.forced(), scope));
     }
 
     /// Lanes end.
     pub fn exit(&mut self, warp: Warp, lanes: u32) {
         each(lanes).for_each(|lane| self.locks.exit(warp.lane(lane)));
-        self.tell(|engine| engine.exit(warp, lanes));
+        self.forward(|engine| engine.exit(warp, lanes));
     }
 
-    /// Lanes access memory, and `main` has been told. Calls `found` for accesses that only lock order has ordered.
+    /// Lanes access memory, and `main` has received it. Calls `found` for accesses that only lock order has ordered.
     /// Swaps come through [`Self::swap`].
     pub fn access(
         &mut self,
         main: &mut Engine,
         active: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         mut found: impl FnMut(Predicted),
     ) {
         if self.locks.is_empty() {
@@ -117,18 +117,18 @@ impl LockOrder {
         let mut released = Vec::new();
         let mut parts = 0;
         for lane in each(lanes) {
-            let at = places(lane);
+            let at = locations(lane);
             let by = writing(warp.lane(lane), at, access);
             self.touch(main, by.thread, at, access);
-            if self.locks.is_word(at) && access.kind != Kind::Load {
-                let step = self.locks.write(&by, access.kind != Kind::Store);
+            if self.locks.is_word(at) && access.kind != OpKind::Load {
+                let step = self.locks.write(&by, access.kind != OpKind::Store);
                 if let Some(lock) = step.released {
                     released.push((by.thread, lock));
                     parts |= 1 << lane;
                 }
                 let written = Written {
                     cta: warp.cta,
-                    place: at,
+                    location: at,
                     bytes: access.bytes,
                 };
                 self.written.push((written, parts >> lane & 1 == 1));
@@ -136,12 +136,12 @@ impl LockOrder {
         }
         // An atomic that releases a lock learns nothing from those before.
         let kind = match access.kind {
-            Kind::Rmw if parts != 0 => Kind::Reduction,
+            OpKind::Rmw if parts != 0 => OpKind::Reduction,
             other => other,
         };
         if self.engine.is_some() {
             let access = Access { kind, ..*access };
-            self.follow(main, active, &access, places, &mut found);
+            self.follow(main, active, &access, locations, &mut found);
         }
         for (thread, lock) in released {
             self.publish(main, thread, lock);
@@ -150,44 +150,44 @@ impl LockOrder {
         self.give_up();
     }
 
-    /// Lanes are about to swap, of which `main` has not been told. If that may take a lock that only readers have
+    /// Lanes are about to swap, which `main` has not received. If that may take a lock that only readers have
     /// given back until now, the second engine is made before `main` learns of it.
-    pub fn before(&mut self, main: &Engine, lanes: u32, places: impl Fn(u32) -> Place) {
+    pub fn before(&mut self, main: &Engine, lanes: u32, locations: impl Fn(u32) -> Location) {
         if self.engine.is_none()
             && !self.locks.is_spoiled()
-            && each(lanes).any(|lane| self.locks.has_had_readers(places(lane)))
+            && each(lanes).any(|lane| self.locks.has_had_readers(locations(lane)))
         {
             self.engine = Some(main.clone());
         }
     }
 
-    /// Lanes have swapped values, one after the other, and `main` has been told.
+    /// Lanes have swapped values, one after the other, and `main` has received it.
     pub fn swap(
         &mut self,
         main: &mut Engine,
         active: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         swaps: impl Fn(u32) -> Swap,
         found: impl FnMut(Predicted),
     ) {
         let step = |locks: &mut Locks, by: &Writing, lane: u32| locks.swap(by, swaps(lane));
-        self.change(main, active, [access; 2], places, step, found);
+        self.change(main, active, [access; 2], locations, step, found);
     }
 
-    /// Lanes have changed values by another atomic, one after the other, and `main` has been told. `accesses` is the
-    /// access as it was written, and as `main` was told.
+    /// Lanes have changed values by another atomic, one after the other, and `main` has received it. `accesses` is the
+    /// access as it was written, and as `main` has received it.
     pub fn update(
         &mut self,
         main: &mut Engine,
         active: Active,
         accesses: [&Access; 2],
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         updates: impl Fn(u32) -> Update,
         found: impl FnMut(Predicted),
     ) {
         let step = |locks: &mut Locks, by: &Writing, lane: u32| locks.update(by, updates(lane));
-        self.change(main, active, accesses, places, step, found);
+        self.change(main, active, accesses, locations, step, found);
     }
 
     /// Lanes have made an atomic access whose values are known.
@@ -196,31 +196,31 @@ impl LockOrder {
         main: &mut Engine,
         Active { warp, lanes }: Active,
         [written, access]: [&Access; 2],
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         step: impl Fn(&mut Locks, &Writing, u32) -> Step,
         mut found: impl FnMut(Predicted),
     ) {
-        // What `main` has been told, a copy of it that is made here knows.
+        // What `main` has received, a copy of it that is made here knows.
         let follows = self.engine.is_some();
         let active = |lanes| Active { warp, lanes };
-        // Lanes that do nothing to a lock, and have not been told yet.
+        // Lanes that do nothing to a lock, and have not been passed on yet.
         let mut plain = 0;
         for lane in each(lanes) {
-            let by = writing(warp.lane(lane), places(lane), written);
-            self.touch(main, by.thread, by.place, access);
+            let by = writing(warp.lane(lane), locations(lane), written);
+            self.touch(main, by.thread, by.location, access);
             let Step { of_lock, released } = step(&mut self.locks, &by, lane);
             if !of_lock && released.is_none() {
                 plain |= 1 << lane;
                 continue;
             }
             if follows {
-                self.follow(main, active(plain), access, &places, &mut found);
+                self.follow(main, active(plain), access, &locations, &mut found);
                 let kind = match of_lock {
-                    true => Kind::Reduction,
+                    true => OpKind::Reduction,
                     false => access.kind,
                 };
                 let access = Access { kind, ..*access };
-                self.follow(main, active(1 << lane), &access, &places, &mut found);
+                self.follow(main, active(1 << lane), &access, &locations, &mut found);
             }
             plain = 0;
             if let Some(lock) = released {
@@ -228,17 +228,17 @@ impl LockOrder {
             }
         }
         if follows {
-            self.follow(main, active(plain), access, &places, &mut found);
+            self.follow(main, active(plain), access, &locations, &mut found);
         }
         self.turn(main, &mut found);
         self.give_up();
     }
 
-    /// The access that was told last has been made, and `value` gives what is there now.
+    /// The access that was received last has been made, and `value` gives what is there now.
     pub fn made(&mut self, value: impl Fn(&Written) -> Option<u64>) {
         for (written, released) in core::mem::take(&mut self.written) {
             if let Some(value) = value(&written) {
-                self.locks.holds_now(written.place, value, released);
+                self.locks.holds_now(written.location, value, released);
             }
         }
         self.give_up();
@@ -249,7 +249,7 @@ impl LockOrder {
         if self.locks.is_empty() {
             return Default::default();
         }
-        let word = race.place.key() / WORD;
+        let word = race.location.key() / WORD;
         let Side { thread, site } = race.earlier;
         [
             self.locks.then(thread, word, site),
@@ -259,7 +259,7 @@ impl LockOrder {
 
     /// The same, where both critical sections may be over.
     pub(crate) fn locks_then(&self, race: &Race) -> [Vec<Held>; 2] {
-        let word = race.place.key() / WORD;
+        let word = race.location.key() / WORD;
         [race.earlier, race.later].map(|of| self.locks.then(of.thread, word, of.site))
     }
 
@@ -274,18 +274,18 @@ impl LockOrder {
     }
 
     /// True for words that were taken and released, and nothing else.
-    pub fn is_lock(&self, place: Place) -> bool {
-        self.locks.is_lock(place)
+    pub fn is_lock(&self, location: Location) -> bool {
+        self.locks.is_lock(location)
     }
 
     /// True for words that behave as locks until now.
-    pub(crate) fn passes(&self, place: Place) -> bool {
-        self.locks.passes(place)
+    pub(crate) fn passes(&self, location: Location) -> bool {
+        self.locks.passes(location)
     }
 
     /// True for a swap that would have taken a word, and has found it held.
-    pub(crate) fn fails(&self, place: Place, swap: Swap) -> bool {
-        self.locks.fails(place, swap)
+    pub(crate) fn fails(&self, location: Location, swap: Swap) -> bool {
+        self.locks.fails(location, swap)
     }
 
     /// True at the end of a launch when a word that had passed for a lock was none, so that nothing can be said
@@ -296,7 +296,7 @@ impl LockOrder {
 
     /// An access that is not to a lock: learns what earlier critical sections have published when
     /// it conflicts with one of theirs.
-    fn touch(&mut self, main: &mut Engine, me: Thread, at: Place, access: &Access) {
+    fn touch(&mut self, main: &mut Engine, me: Thread, at: Location, access: &Access) {
         if !self.locks.holds(me) || self.locks.is_lock(at) {
             return;
         }
@@ -321,7 +321,7 @@ impl LockOrder {
                 thread: me,
                 memory,
                 site: access.site,
-                writes: access.kind != Kind::Load,
+                writes: access.kind != OpKind::Load,
                 bytes: (0..WORD)
                     .filter(inside)
                     .fold(0, |all, byte| all | 1 << byte),
@@ -385,20 +385,20 @@ impl LockOrder {
         }
     }
 
-    /// Tells the second engine of an access, and sorts out what it finds.
+    /// Passes an access to the second engine, and sorts out what it finds.
     fn follow(
         &mut self,
         main: &mut Engine,
         Active { warp, lanes }: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         found: &mut impl FnMut(Predicted),
     ) {
         let mut races = Vec::new();
         if let Some(engine) = &mut self.engine
             && lanes != 0
         {
-            engine.access(warp, lanes, access, places, |race| races.push(race));
+            engine.access(warp, lanes, access, locations, |race| races.push(race));
         }
         for race in races {
             let (me, them) = (race.later.thread, race.earlier.thread);
@@ -434,17 +434,17 @@ impl LockOrder {
     }
 }
 
-fn writing(thread: Thread, place: Place, access: &Access) -> Writing {
+fn writing(thread: Thread, location: Location, access: &Access) -> Writing {
     let (scope, acquires, releases) = match access.order {
-        Order::Weak | Order::ReadOnly => (Scope::Cta, false, false),
-        Order::Relaxed(scope) => (scope, false, false),
-        Order::Acquire(scope) => (scope, true, false),
-        Order::Release(scope) => (scope, false, true),
-        Order::AcqRel(scope) => (scope, true, true),
+        MemoryOrder::Weak | MemoryOrder::ReadOnly => (Scope::Cta, false, false),
+        MemoryOrder::Relaxed(scope) => (scope, false, false),
+        MemoryOrder::Acquire(scope) => (scope, true, false),
+        MemoryOrder::Release(scope) => (scope, false, true),
+        MemoryOrder::AcqRel(scope) => (scope, true, true),
     };
     Writing {
         thread,
-        place,
+        location,
         site: access.site,
         bytes: access.bytes,
         scope,

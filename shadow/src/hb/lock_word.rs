@@ -12,7 +12,7 @@
 use alloc::vec::Vec;
 
 use super::locks::Swap;
-use super::place::Thread;
+use super::thread::Thread;
 
 /// Readers at once; a word with more is no lock.
 const MOST_INSIDE: usize = 4096;

@@ -21,10 +21,10 @@ use events::Scope;
 use hashbrown::HashMap;
 
 use super::lock_word::{LockWord, Meaning};
-use super::place::{Shape, Thread};
 use super::section::{Held, Hold, Touched, Used};
+use super::thread::{Shape, Thread};
 use super::turns::{Past, Touch, Turn};
-use super::{FenceKind, Place};
+use super::{FenceKind, Location};
 
 /// Words that a thread holds at once; of more, the first that has not passed for a lock is none, or the first.
 const MOST_HELD: usize = 8;
@@ -91,7 +91,7 @@ pub(crate) struct Released {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writing {
     pub(crate) thread: Thread,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) site: u32,
     pub(crate) bytes: u32,
     pub(crate) scope: Scope,
@@ -109,9 +109,9 @@ struct Word {
 /// The locks of a launch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locks {
-    index: HashMap<Place, u32>,
+    index: HashMap<Location, u32>,
     /// The first and the last of them.
-    extent: Option<(Place, Place)>,
+    extent: Option<(Location, Location)>,
     words: Vec<Word>,
     held: HashMap<Thread, Vec<Hold>>,
     /// Accesses under locks that have been released since: word of memory, thread, site, lock.
@@ -147,45 +147,45 @@ impl Locks {
     }
 
     /// True for words that have been taken and released, and nothing else.
-    pub(crate) fn is_lock(&self, place: Place) -> bool {
-        self.known(place).is_some_and(LockWord::is_lock)
+    pub(crate) fn is_lock(&self, location: Location) -> bool {
+        self.known(location).is_some_and(LockWord::is_lock)
     }
 
     /// True for words that behave as locks until now.
-    pub(crate) fn passes(&self, place: Place) -> bool {
-        self.known(place).is_some_and(LockWord::passes)
+    pub(crate) fn passes(&self, location: Location) -> bool {
+        self.known(location).is_some_and(LockWord::passes)
     }
 
     /// True for a swap that would have taken a word, and has found it held.
-    pub(crate) fn fails(&self, place: Place, swap: Swap) -> bool {
-        self.known(place).is_some_and(|word| word.fails(swap))
+    pub(crate) fn fails(&self, location: Location, swap: Swap) -> bool {
+        self.known(location).is_some_and(|word| word.fails(swap))
     }
 
     /// True for words that readers have given back.
-    pub(crate) fn has_had_readers(&self, place: Place) -> bool {
-        self.readers && self.known(place).is_some_and(LockWord::has_had_readers)
+    pub(crate) fn has_had_readers(&self, location: Location) -> bool {
+        self.readers && self.known(location).is_some_and(LockWord::has_had_readers)
     }
 
     /// True for words that have been swapped or counted.
-    pub(crate) fn is_word(&self, place: Place) -> bool {
-        let (first, last) = self.extent.unwrap_or((place, place));
-        (first..=last).contains(&place) && self.index.contains_key(&place)
+    pub(crate) fn is_word(&self, location: Location) -> bool {
+        let (first, last) = self.extent.unwrap_or((location, location));
+        (first..=last).contains(&location) && self.index.contains_key(&location)
     }
 
-    fn known(&self, place: Place) -> Option<&LockWord> {
-        let at = *self.index.get(&place)?;
+    fn known(&self, location: Location) -> Option<&LockWord> {
+        let at = *self.index.get(&location)?;
         Some(&self.words[at as usize].means)
     }
 
     /// The number of a word that is new if need be, with the value that it has.
     fn enter(&mut self, by: &Writing, value: u64) -> u32 {
-        if let Some(&at) = self.index.get(&by.place) {
+        if let Some(&at) = self.index.get(&by.location) {
             return at;
         }
         let at = self.words.len() as u32;
-        self.index.insert(by.place, at);
-        let (first, last) = self.extent.unwrap_or((by.place, by.place));
-        self.extent = Some((first.min(by.place), last.max(by.place)));
+        self.index.insert(by.location, at);
+        let (first, last) = self.extent.unwrap_or((by.location, by.location));
+        self.extent = Some((first.min(by.location), last.max(by.location)));
         self.words.push(Word {
             means: LockWord::new(by.bytes, value),
             lent: false,
@@ -195,7 +195,7 @@ impl Locks {
 
     /// A swap by one thread.
     pub(crate) fn swap(&mut self, by: &Writing, swap: Swap) -> Step {
-        if !swap.changes() && !self.is_word(by.place) {
+        if !swap.changes() && !self.is_word(by.location) {
             return Step::default();
         }
         let at = self.enter(by, swap.old);
@@ -206,7 +206,7 @@ impl Locks {
     /// Another atomic by one thread.
     pub(crate) fn update(&mut self, by: &Writing, update: Update) -> Step {
         let changes = update.old != update.new;
-        if !self.is_word(by.place) {
+        if !self.is_word(by.location) {
             if !changes || self.counted >= MOST_COUNTED {
                 return Step::default();
             }
@@ -220,7 +220,7 @@ impl Locks {
 
     /// Another write to a word, with a value that is not known; by an atomic if `rmw`.
     pub(crate) fn write(&mut self, by: &Writing, rmw: bool) -> Step {
-        let Some(&at) = self.index.get(&by.place) else {
+        let Some(&at) = self.index.get(&by.location) else {
             return Step::default();
         };
         let meaning = self.words[at as usize].means.write(by.thread, rmw);
@@ -229,8 +229,8 @@ impl Locks {
 
     /// What a word holds behind a write whose value was not known, and which is said to have `released` it.
     /// With another value than the one it was free with, it is no lock.
-    pub(crate) fn holds_now(&mut self, place: Place, value: u64, released: bool) {
-        if let Some(&at) = self.index.get(&place)
+    pub(crate) fn holds_now(&mut self, location: Location, value: u64, released: bool) {
+        if let Some(&at) = self.index.get(&location)
             && !self.words[at as usize].means.holds_now(value, released)
         {
             self.spoil(at);
@@ -278,7 +278,7 @@ impl Locks {
         holds.push(Hold {
             word,
             held: Held {
-                lock: by.place,
+                lock: by.location,
                 taken: by.site,
                 scope: by.scope,
                 shared,
@@ -488,7 +488,7 @@ impl Locks {
     }
 
     /// How a thread held a lock when it made an access, if it has given it back since.
-    pub(crate) fn past(&self, touch: &Touch, lock: Place) -> Option<&Held> {
+    pub(crate) fn past(&self, touch: &Touch, lock: Location) -> Option<&Held> {
         let at = *self.index.get(&lock)?;
         let key = (touch.memory, touch.thread, touch.site, at);
         { self.past.get(&key) }.filter(|_| !self.words[at as usize].means.is_other())

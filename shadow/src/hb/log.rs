@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use super::clock::{Sparse, Time, Times};
 use super::each;
-use super::place::{Epoch, Id, Party, Shape, Thread};
+use super::thread::{Epoch, Id, Party, Shape, Thread};
 
 /// Sums that a log keeps at least.
 const SUMS: usize = 32;
@@ -360,7 +360,7 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::Warp;
+    use super::super::thread::Warp;
     use super::*;
 
     const RELEASES: u32 = 300;

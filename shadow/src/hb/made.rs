@@ -1,7 +1,7 @@
 //! When accesses were made, in a count of the caller's.
 //!
 //! An engine keeps no values: they would take more room than all the rest. Who can tell what a
-//! place held at a time only needs to know when each access of a race was made.
+//! location held at a time only needs to know when each access of a race was made.
 
 /// When an access was made: what [`Engine::stamp`](super::Engine::stamp) said last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -12,10 +12,10 @@ use hashbrown::HashMap;
 
 use super::access::Weak;
 use super::clock::{Sparse, Time};
-use super::place::{Epoch, Thread, Warp};
 use super::row::Run;
+use super::thread::{Epoch, Thread, Warp};
 use super::waits::{Arrived, Phase};
-use super::{Access, Cause, Engine, Order, Place, Race, Shape, View, all, barrier};
+use super::{Access, Cause, Engine, Location, MemoryOrder, Race, Shape, View, all, barrier};
 
 /// Bytes of an object.
 pub(crate) const MBARRIER: u64 = 8;
@@ -73,7 +73,13 @@ pub(crate) struct Phases {
 impl Engine {
     /// A thread arrives at an asynchronous barrier: a release, or a relaxed operation, which publishes
     /// only what fences have before. `completes` when that ends the phase.
-    pub fn mbarrier_arrive(&mut self, me: Thread, at: Place, order: Order, completes: bool) {
+    pub fn mbarrier_arrive(
+        &mut self,
+        me: Thread,
+        at: Location,
+        order: MemoryOrder,
+        completes: bool,
+    ) {
         self.stats.synchronisations += 1;
         self.enter(me.warp());
         if let Some(cta) = self.ctas.get_mut(&me.cta) {
@@ -81,18 +87,18 @@ impl Engine {
             met.arrived = Some(at.key());
         }
         match order {
-            Order::Release(scope) | Order::AcqRel(scope) => {
+            MemoryOrder::Release(scope) | MemoryOrder::AcqRel(scope) => {
                 self.arrive_at(me, at, scope);
             }
-            Order::Relaxed(scope) => self.arrive_behind_fences(me, at, scope),
-            Order::Weak | Order::ReadOnly | Order::Acquire(_) => {}
+            MemoryOrder::Relaxed(scope) => self.arrive_behind_fences(me, at, scope),
+            MemoryOrder::Weak | MemoryOrder::ReadOnly | MemoryOrder::Acquire(_) => {}
         }
         if completes {
             self.mbarrier_complete(at);
         }
     }
 
-    fn arrive_behind_fences(&mut self, me: Thread, at: Place, scope: Scope) {
+    fn arrive_behind_fences(&mut self, me: Thread, at: Location, scope: Scope) {
         let lanes = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
         let Some(lanes) = lanes.filter(|lanes| !lanes.view(me.lane).fences.is_empty()) else {
             return;
@@ -108,7 +114,7 @@ impl Engine {
     }
 
     /// The current phase of an asynchronous barrier gets to know what a thread knows.
-    pub(crate) fn arrive_at(&mut self, me: Thread, at: Place, scope: Scope) {
+    pub(crate) fn arrive_at(&mut self, me: Thread, at: Location, scope: Scope) {
         let Some(cta) = self.ctas.get_mut(&me.cta) else {
             return;
         };
@@ -126,10 +132,10 @@ impl Engine {
     /// The current phase of an asynchronous barrier gets to know copies of a thread's, and nothing that
     /// the thread has done before. These complete at the barrier itself, whoever has issued them: so a
     /// wait of cta scope, by threads of the CTA that the barrier belongs to, learns of them.
-    pub(crate) fn copies_at(&mut self, me: Thread, at: Place, scope: Scope, copies: &Sparse) {
+    pub(crate) fn copies_at(&mut self, me: Thread, at: Location, scope: Scope, copies: &Sparse) {
         let current = &mut self.mbarriers.entry(at.key()).or_default().current;
         current.enter(me, scope, copies, &self.shape);
-        if let Place::Shared { cta: owner, .. } = at
+        if let Location::Shared { cta: owner, .. } = at
             && scope >= Scope::Cluster
         {
             current.of_cta.entry(owner).or_default().join(copies);
@@ -137,7 +143,7 @@ impl Engine {
     }
 
     /// The phase of an asynchronous barrier ends, and so do the copies that it waits for.
-    pub fn mbarrier_complete(&mut self, at: Place) {
+    pub fn mbarrier_complete(&mut self, at: Location) {
         let phases = self.mbarriers.entry(at.key()).or_default();
         let current = core::mem::take(&mut phases.current);
         phases.earlier = phases.complete.clone();
@@ -149,7 +155,7 @@ impl Engine {
         phases.over += 1;
         let ends = *phases.ends.get_or_insert_with(|| self.copies.ends(at));
         phases.complete.wide.raise(ends, phases.over);
-        if let Place::Shared { cta, .. } = at {
+        if let Location::Shared { cta, .. } = at {
             phases.complete.of_cta.entry(cta).or_default();
         }
         for known in phases.complete.of_cta.values_mut() {
@@ -166,18 +172,18 @@ impl Engine {
     }
 
     /// Phases of an asynchronous barrier that are over since it was made.
-    pub(crate) fn phases_over(&self, at: Place) -> Time {
+    pub(crate) fn phases_over(&self, at: Location) -> Time {
         self.mbarriers.get(&at.key()).map_or(0, |of| of.over)
     }
 
     /// Those that a thread knows to be over.
-    pub(crate) fn phases_known(&mut self, me: Thread, at: Place) -> Time {
+    pub(crate) fn phases_known(&mut self, me: Thread, at: Location) -> Time {
         let ends = self.mbarriers.get(&at.key()).and_then(|of| of.ends);
         ends.map_or(0, |ends| self.knows(me, ends))
     }
 
     /// Phases that are over before a thread's next operation that counts.
-    pub(crate) fn phases_before(&mut self, me: Thread, at: Place) -> Time {
+    pub(crate) fn phases_before(&mut self, me: Thread, at: Location) -> Time {
         let ends = self.mbarriers.get(&at.key()).and_then(|of| of.ends);
         ends.map_or(0, |ends| self.knows_issued(me, ends))
     }
@@ -193,7 +199,7 @@ impl Engine {
     /// The asynchronous barriers in the shared memory of a CTA end with it.
     pub(crate) fn exit_mbarriers(&mut self, cta: u64) {
         let of_cta =
-            |key: u64| matches!(Place::of(key), Place::Shared { cta: of, .. } if of == cta);
+            |key: u64| matches!(Location::of(key), Location::Shared { cta: of, .. } if of == cta);
         self.mbarriers.retain(|&key, _| !of_cta(key));
         self.copies.forget_mbarriers(of_cta);
         self.inits.exit(cta);
@@ -203,7 +209,7 @@ impl Engine {
     pub fn mbarrier_init(
         &mut self,
         me: Thread,
-        at: Place,
+        at: Location,
         site: u32,
         fenced: bool,
         found: impl FnMut(Race),
@@ -234,7 +240,7 @@ impl Engine {
     pub fn mbarrier_used(
         &mut self,
         me: Thread,
-        at: Place,
+        at: Location,
         access: &Access,
         found: impl FnMut(Race),
     ) {
@@ -244,7 +250,7 @@ impl Engine {
     }
 
     /// An asynchronous barrier is none any more.
-    pub fn mbarrier_inval(&mut self, at: Place) {
+    pub fn mbarrier_inval(&mut self, at: Location) {
         self.mbarriers.remove(&at.key());
     }
 
@@ -261,28 +267,28 @@ impl Engine {
 
     /// A thread has found that the last phase of an asynchronous barrier is over: an acquire, or a
     /// relaxed operation, which needs a fence behind it.
-    pub fn mbarrier_wait(&mut self, me: Thread, at: Place, order: Order) {
+    pub fn mbarrier_wait(&mut self, me: Thread, at: Location, order: MemoryOrder) {
         self.mbarrier_learn(me, at, order, |phases| &phases.complete);
     }
 
     /// The same, but it was the phase before that, and the last one has ended in the meantime.
-    pub fn mbarrier_waited(&mut self, me: Thread, at: Place, order: Order) {
+    pub fn mbarrier_waited(&mut self, me: Thread, at: Location, order: MemoryOrder) {
         self.mbarrier_learn(me, at, order, |phases| &phases.earlier);
     }
 
     fn mbarrier_learn(
         &mut self,
         me: Thread,
-        at: Place,
-        order: Order,
+        at: Location,
+        order: MemoryOrder,
         what: impl Fn(&Phases) -> &Published,
     ) {
         self.stats.synchronisations += 1;
         self.enter(me.warp());
         let (scope, acquired) = match order {
-            Order::Acquire(scope) | Order::AcqRel(scope) => (scope, Some(scope)),
-            Order::Relaxed(scope) => (scope, None),
-            Order::Weak | Order::ReadOnly | Order::Release(_) => return,
+            MemoryOrder::Acquire(scope) | MemoryOrder::AcqRel(scope) => (scope, Some(scope)),
+            MemoryOrder::Relaxed(scope) => (scope, None),
+            MemoryOrder::Weak | MemoryOrder::ReadOnly | MemoryOrder::Release(_) => return,
         };
         if let Some(phases) = self.mbarriers.get(&at.key())
             && let Some(cta) = self.ctas.get_mut(&me.cta)
@@ -313,7 +319,7 @@ impl Engine {
 impl Engine {
     /// The asynchronous barrier that would have ordered two accesses of a race, if one thread had waited for it
     /// or the other had arrived at it later.
-    pub(crate) fn unused_mbarrier(&self, race: &Race) -> Option<(Cause, Place)> {
+    pub(crate) fn unused_mbarrier(&self, race: &Race) -> Option<(Cause, Location)> {
         let (me, them) = (race.later.thread, race.earlier.thread);
         let met = |of: Thread| {
             self.ctas
@@ -327,20 +333,20 @@ impl Engine {
             near.unwrap_or_default().max(published.wide.get(them)) >= race.time
         };
         // What makes an object an mbarrier is ordered by something else than mbarriers.
-        let own = race.place.key() / MBARRIER * MBARRIER;
+        let own = race.location.key() / MBARRIER * MBARRIER;
         if self.mbarriers.contains_key(&own) {
             return None;
         }
         let arrived = met(them)?.arrived?;
         let phases = self.mbarriers.get(&arrived)?;
         if knows(&phases.current) || knows(&phases.complete) {
-            return Some((Cause::NoWait, Place::of(arrived)));
+            return Some((Cause::NoWait, Location::of(arrived)));
         }
         // Where all threads arrive and then wait, what follows needs another barrier.
         let is_barrier = |(waited, own)| waited == arrived && own <= race.time;
         let (waited, _) = met(me)?.waited?;
         let hands_over = waited == arrived && !met(them)?.waited.is_some_and(is_barrier);
-        hands_over.then(|| (Cause::NoArrival, Place::of(arrived)))
+        hands_over.then(|| (Cause::NoArrival, Location::of(arrived)))
     }
 }
 

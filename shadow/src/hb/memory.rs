@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::Place;
+use super::Location;
 use super::history::History;
 
 /// Who has accessed what.
@@ -14,18 +14,18 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn of(&mut self, place: Place) -> &mut History {
-        match place {
-            Place::Global(_) => &mut self.global,
-            Place::Shared { cta, .. } => self.shared.entry(cta).or_default(),
+    pub(crate) fn of(&mut self, location: Location) -> &mut History {
+        match location {
+            Location::Global(_) => &mut self.global,
+            Location::Shared { cta, .. } => self.shared.entry(cta).or_default(),
         }
     }
 
     /// The same, where there is one.
-    pub(crate) fn known(&self, place: Place) -> Option<&History> {
-        match place {
-            Place::Global(_) => Some(&self.global),
-            Place::Shared { cta, .. } => self.shared.get(&cta),
+    pub(crate) fn known(&self, location: Location) -> Option<&History> {
+        match location {
+            Location::Global(_) => Some(&self.global),
+            Location::Shared { cta, .. } => self.shared.get(&cta),
         }
     }
 }

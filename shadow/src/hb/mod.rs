@@ -1,6 +1,6 @@
 //! Happens-before over a whole launch: unbounded, byte-accurate, and without a shadow cell.
 //!
-//! [`Engine`] is told in the order of one execution what the threads of a launch do, and says which
+//! [`Engine`] receives in the order of one execution what the threads of a launch do, and says which
 //! accesses race: conflicting, not morally strong, and not in causality order (PTX ISA, "Memory
 //! Consistency Model"; docs/memory-model.md for the decisions).
 //! It is the reference that all cheaper ways are compared with.
@@ -40,7 +40,6 @@ mod mbarrier;
 mod memory;
 mod observed;
 mod phased;
-mod place;
 mod proxy;
 mod release;
 mod row;
@@ -48,6 +47,7 @@ mod sc;
 mod section;
 mod sparse;
 mod strong;
+mod thread;
 mod turns;
 mod versions;
 mod waits;
@@ -77,16 +77,16 @@ use mbarrier::{Inits, Phases};
 use memory::Memory;
 use observed::Observed;
 pub use phased::{Operation, Unphased};
-pub use place::{Active, LANES, Party, Shape, Thread, Warp};
 use release::Releases;
 pub use sc::FenceOrder;
 pub use section::Held;
 pub use strong::{Strong, Unordered, Use};
+pub use thread::{Active, LANES, Party, Shape, Thread, Warp};
 pub use versions::{Look, SwapValue};
 
 /// What an access does to its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum OpKind {
     /// Reads.
     Load,
     /// Writes.
@@ -113,7 +113,7 @@ pub enum Atomics {
 
 /// How an access orders others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum MemoryOrder {
     /// Ordinary.
     Weak,
     /// A load of data that is read-only while the kernel runs.
@@ -128,20 +128,20 @@ pub enum Order {
     AcqRel(Scope),
 }
 
-impl Order {
+impl MemoryOrder {
     /// The scope of a strong access; none for a weak one.
     pub fn scope(self) -> Option<Scope> {
         match self {
-            Order::Weak | Order::ReadOnly => None,
-            Order::Relaxed(scope)
-            | Order::Acquire(scope)
-            | Order::Release(scope)
-            | Order::AcqRel(scope) => Some(scope),
+            MemoryOrder::Weak | MemoryOrder::ReadOnly => None,
+            MemoryOrder::Relaxed(scope)
+            | MemoryOrder::Acquire(scope)
+            | MemoryOrder::Release(scope)
+            | MemoryOrder::AcqRel(scope) => Some(scope),
         }
     }
 }
 
-impl Order {
+impl MemoryOrder {
     fn strength(self) -> Strength {
         match self {
             Self::Weak => Strength::Weak,
@@ -156,7 +156,7 @@ impl Order {
 
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
+pub enum Location {
     /// A byte address in global memory.
     Global(u64),
     /// A byte offset in the shared memory of a CTA.
@@ -168,7 +168,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl Location {
     /// The address in its memory: an offset in that of a CTA.
     pub fn address(self) -> u64 {
         match self {
@@ -196,11 +196,11 @@ impl Place {
     }
 }
 
-/// Bytes from a place on.
+/// Bytes from a location on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The first.
-    pub place: Place,
+    pub location: Location,
     /// How many.
     pub bytes: u32,
 }
@@ -209,9 +209,9 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// What it does.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// How it orders others.
-    pub order: Order,
+    pub order: MemoryOrder,
     /// Bytes of one element, 1 to 16.
     pub bytes: u32,
     /// Elements of a vector, one after the other.
@@ -229,10 +229,10 @@ pub struct Side {
     pub site: u32,
 }
 
-/// What somebody who is told of a race has heard enough of.
+/// What somebody who receives a race has heard enough of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Enough {
-    /// Of nothing: each race is to be told.
+    /// Of nothing: each race is to be reported.
     Never,
     /// Of races between the two accesses' instructions, in this word and by this later access. Those
     /// with [`Race::of_many`] may be left out.
@@ -247,7 +247,7 @@ pub struct Race {
     /// The access that came first.
     pub earlier: Side,
     /// First byte of the word they share.
-    pub place: Place,
+    pub location: Location,
     /// Why.
     pub rule: Rule,
     /// In whose name the earlier access was made: the thread's warp, or the maker of copies that end
@@ -293,7 +293,7 @@ pub struct Stats {
     pub kept: u64,
 }
 
-/// Accesses of a place, or releases, after which to look for those that are not needed.
+/// Accesses of a location, or releases, after which to look for those that are not needed.
 const CROWD: u32 = 128;
 
 /// Decides which accesses of one launch race.
@@ -302,14 +302,14 @@ pub struct Engine {
     shape: Shape,
     ctas: HashMap<u64, Cta>,
     clusters: HashMap<u64, Cluster>,
-    /// Asynchronous barriers by the key of their place.
+    /// Asynchronous barriers by the key of their location.
     mbarriers: HashMap<u64, Phases>,
     inits: Inits,
     memory: Memory,
     releases: Releases,
-    /// Strong stores and [`Atomics::Signal`]s, by the keys of their places.
+    /// Strong stores and [`Atomics::Signal`]s, by the keys of their locations.
     strong_stores: HashMap<u64, cause::StrongStore>,
-    /// The last one of each thread at a place.
+    /// The last one of each thread at a location.
     own_stores: HashMap<(Thread, u64), cause::OwnStore>,
     /// What the `fence.sc`s of gpu scope or wider have published, and those of clusters and CTAs.
     sc_gpu: Sparse,
@@ -334,7 +334,7 @@ impl Engine {
         Self::with_crowd(shape, CROWD)
     }
 
-    /// An engine that looks, once there are `crowd` accesses of one place or releases at one
+    /// An engine that looks, once there are `crowd` accesses of one location or releases at one
     /// location, for those that it need not keep, and does so again when they have doubled.
     /// What it finds does not depend on that.
     pub fn with_crowd(shape: Shape, crowd: u32) -> Self {
@@ -362,11 +362,11 @@ impl Engine {
         }
     }
 
-    /// What is told from here on happens at `now`, which must not go down.
+    /// What is received from here on happens at `now`, which must not go down.
     ///
-    /// Without this, a thread's own time counts what it has published, and an access is told when
+    /// Without this, a thread's own time counts what it has published, and an access is received when
     /// it is made. With it, a thread's time goes on with `now` whenever it publishes anything, so
-    /// that an access can be told later: see [`Engine::earlier`].
+    /// that an access can be received later: see [`Engine::earlier`].
     pub fn at(&mut self, now: Time) {
         self.now = self.now.max(now);
     }

@@ -1,11 +1,11 @@
-//! Which writes a thread has observed, without having been told what precedes them.
+//! Which writes a thread has observed, without having acquired what precedes them.
 
 use alloc::vec::Vec;
 
 use super::clock::Time;
-use super::place::Thread;
+use super::thread::Thread;
 
-/// A place in the observation order of one location: a strong write starts a chain, and each
+/// A position in the observation order of one location: a strong write starts a chain, and each
 /// read-modify-write that observes its last one is the next. Chain 0 is none.
 ///
 /// PTX ISA, "Observation Order" and "Causality Order": whatever comes after an operation that has
@@ -16,7 +16,7 @@ pub(crate) struct Observed {
     pub(crate) index: u32,
 }
 
-/// A thread has observed the writes of a chain up to a place.
+/// A thread has observed the writes of a chain up to a position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) thread: Thread,

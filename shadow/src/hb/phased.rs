@@ -23,8 +23,8 @@
 use alloc::vec::Vec;
 
 use super::generations::{Come, Generations};
-use super::place::Thread;
-use super::{Engine, Place};
+use super::thread::Thread;
+use super::{Engine, Location};
 
 /// What an operation does to the phase of an mbarrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,17 +61,17 @@ pub(super) struct Phase {
 
 impl Generations {
     /// A thread makes an mbarrier.
-    pub fn mbarrier_init(&mut self, at: Place) {
+    pub fn mbarrier_init(&mut self, at: Location) {
         *self.phase(at) = Phase::default();
     }
 
-    /// A thread executes an operation that counts, which `engine` is told next.
+    /// A thread executes an operation that counts, which `engine` receives next.
     pub fn mbarrier_operate(
         &mut self,
         engine: &mut Engine,
         me: Thread,
         site: u32,
-        at: Place,
+        at: Location,
         operation: Operation,
     ) -> Option<Unphased> {
         let early = engine.phases_before(me, at) < engine.phases_over(at);
@@ -91,13 +91,13 @@ impl Generations {
         early.then_some(Unphased::EarlyOperation)
     }
 
-    /// A thread has found a phase over, which `engine` is told next.
+    /// A thread has found a phase over, which `engine` receives next.
     pub fn mbarrier_wait(
         &mut self,
         engine: &mut Engine,
         me: Thread,
         site: u32,
-        at: Place,
+        at: Location,
     ) -> Option<Unphased> {
         let before = engine.phases_over(at).saturating_sub(1);
         let early = engine.phases_known(me, at) < before;
@@ -110,7 +110,7 @@ impl Generations {
     }
 
     /// The phase of an mbarrier ends. Gives what is wrong by site.
-    pub fn mbarrier_complete(&mut self, at: Place) -> impl Iterator<Item = (Unphased, u32)> {
+    pub fn mbarrier_complete(&mut self, at: Location) -> impl Iterator<Item = (Unphased, u32)> {
         let Phase { expected, waits } = core::mem::take(self.phase(at));
         let expected = expected
             .into_iter()
@@ -121,10 +121,10 @@ impl Generations {
         expected.chain(waits)
     }
 
-    fn phase(&mut self, at: Place) -> &mut Phase {
+    fn phase(&mut self, at: Location) -> &mut Phase {
         let cta = match at {
-            Place::Shared { cta, .. } => cta,
-            Place::Global(_) => 0,
+            Location::Shared { cta, .. } => cta,
+            Location::Global(_) => 0,
         };
         let of_cta = self.ctas.entry(cta).or_default();
         of_cta.mbarriers.entry(at.key()).or_default()

@@ -13,8 +13,8 @@ use super::copy::MAKERS;
 use super::entry::Rule;
 use super::history::WORD;
 use super::observed::Seen;
-use super::place::{Shape, Thread, Warp};
-use super::{Engine, Enough, Place, Race, Side, Span, each};
+use super::thread::{Shape, Thread, Warp};
+use super::{Engine, Enough, Location, Race, Side, Span, each};
 
 /// Fences of a CTA that are kept.
 const MOST: usize = 256;
@@ -51,20 +51,20 @@ impl Proxies {
         }
     }
 
-    /// The fences that come before what `me`, who knows `times`, does now to memory like that of `place`; none if some of
+    /// The fences that come before what `me`, who knows `times`, does now to memory like that of `location`; none if some of
     /// them may be forgotten.
     fn before(
         &self,
         shape: &Shape,
         me: Thread,
         times: &Times,
-        place: Place,
+        location: Location,
     ) -> Option<Vec<&Fenced>> {
         // Nobody outside of a cluster writes to its shared memory.
         let cluster = shape.cluster_of(me.cta);
-        let near = |cta: u64| match place {
-            Place::Global(_) => true,
-            Place::Shared { .. } => cta != ENDED && shape.cluster_of(cta) == cluster,
+        let near = |cta: u64| match location {
+            Location::Global(_) => true,
+            Location::Shared { .. } => cta != ENDED && shape.cluster_of(cta) == cluster,
         };
         let all = self.0.iter().filter(|&(&cta, _)| near(cta));
         // A fence of another CTA comes before only if something is known of that CTA.
@@ -129,14 +129,14 @@ impl Engine {
     pub(crate) fn lacks_proxy_fence(
         &self,
         me: Thread,
-        place: Place,
+        location: Location,
         writer: Thread,
         time: Time,
     ) -> bool {
         let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
         let before = clocks.and_then(|clocks| {
             let times = &clocks.view(me.lane).times;
-            self.proxies.before(&self.shape, me, times, place)
+            self.proxies.before(&self.shape, me, times, location)
         });
         before.is_some_and(|before| !before.iter().any(|of| of.is_behind(writer, time)))
     }
@@ -149,17 +149,17 @@ impl Engine {
         site: u32,
         found: &mut impl FnMut(Race) -> Enough,
     ) {
-        let Span { place, bytes } = from;
-        let (first, end) = (place.key(), place.key() + u64::from(bytes));
+        let Span { location, bytes } = from;
+        let (first, end) = (location.key(), location.key() + u64::from(bytes));
         let Some(clocks) = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp)) else {
             return;
         };
         let times = &clocks.view(me.lane).times;
-        let before = self.proxies.before(&self.shape, me, times, place);
+        let before = self.proxies.before(&self.shape, me, times, location);
         let Some(before) = before.filter(|_| bytes > 0) else {
             return;
         };
-        let history = self.memory.of(place);
+        let history = self.memory.of(location);
         history.writes(first / WORD..=(end - 1) / WORD, &mut |word, entry, seen| {
             let start = first.saturating_sub(word * WORD).min(WORD) as u32;
             let past = (end - word * WORD).min(WORD) as u32;
@@ -181,7 +181,7 @@ impl Engine {
                         .chain(observed.map(|of| (of.thread, of.time)))
                 };
                 // What nothing orders at all is another race.
-                // A thread's own time is behind that of a write that a journal has told late.
+                // A thread's own time is behind that of a write that a journal has recorded late.
                 let ordered = points().any(|(of, time)| of == me || times.get(me, of) >= time);
                 let fenced = |(of, time)| before.iter().any(|fence| fence.is_behind(of, time));
                 if ordered && !points().any(fenced) {
@@ -191,7 +191,7 @@ impl Engine {
                             thread: writer,
                             site: entry.site,
                         },
-                        place: Place::of(word * WORD),
+                        location: Location::of(word * WORD),
                         rule: Rule::Proxy,
                         by: writer.warp(),
                         time: entry.time,

@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 use super::clock::{Sparse, Times};
 use super::fenced::{Carried, Fenced};
 use super::log::{Log, LogId, Mark, Release};
-use super::place::{Epoch, Id, Party, Shape, Thread};
+use super::thread::{Epoch, Id, Party, Shape, Thread};
 
 /// A release fence and what it published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) struct Pending {
 
 /// The last strong write to a location.
 #[derive(Clone, Debug)]
-struct Location {
+struct LastWrite {
     address: u64,
     bytes: u32,
     /// None when something else was written there since.
@@ -53,7 +53,7 @@ pub(crate) const LINE: u64 = 16;
 /// All locations that something may be observed at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Releases {
-    lines: HashMap<u64, Vec<Location>>,
+    lines: HashMap<u64, Vec<LastWrite>>,
     carried: Carried,
     /// Logs of overwritten locations that somebody has observed, and not made use of yet.
     orphans: HashMap<LogId, Log>,
@@ -176,7 +176,7 @@ impl Releases {
                 .as_ref()
                 .and_then(|location| location.writer)
                 .is_some_and(|old| old.thread == write.thread || shape.mutual(old, writer));
-        let mut location = before.unwrap_or_else(|| Location {
+        let mut location = before.unwrap_or_else(|| LastWrite {
             address: write.address,
             bytes: write.bytes,
             writer: None,
@@ -210,9 +210,9 @@ impl Releases {
     }
 
     /// Takes out the location; what overlaps it otherwise is lost.
-    fn take(&mut self, address: u64, bytes: u32) -> Option<Location> {
+    fn take(&mut self, address: u64, bytes: u32) -> Option<LastWrite> {
         let locations = self.lines.get_mut(&(address / LINE))?;
-        let exact = |location: &Location| location.address == address && location.bytes == bytes;
+        let exact = |location: &LastWrite| location.address == address && location.bytes == bytes;
         let found = locations.iter().position(exact);
         let location = found.map(|at| locations.swap_remove(at));
         if !locations.is_empty() {
@@ -272,7 +272,7 @@ impl Releases {
     }
 }
 
-impl Location {
+impl LastWrite {
     /// The location's value is overwritten: its releases can no longer be observed, but those who
     /// have observed them need the log, which is returned.
     fn put_to_sleep(&mut self, logs: &mut LogId, crowd: usize) -> Option<Log> {

@@ -5,7 +5,7 @@ use super::each;
 use super::entry::{Class, Entry, Strength};
 use super::history::{LINE, WORD};
 use super::made::Made;
-use super::place::{Id, Warp};
+use super::thread::{Id, Warp};
 
 /// Which bytes each lane accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,28 +15,28 @@ use events::Scope;
 use super::entry::Rule;
 use super::history::WORD;
 use super::memory::Memory;
-use super::place::{Active, Id, Thread, Warp};
-use super::{Access, Engine, FenceKind, Kind, Place, Race, Time, each};
+use super::thread::{Active, Id, Thread, Warp};
+use super::{Access, Engine, FenceKind, Location, OpKind, Race, Time, each};
 
 /// The causality order with that of `fence.sc`s and of atomics that count.
 #[derive(Clone, Debug, Default)]
 pub struct FenceOrder {
-    clocks: Option<Engine>,
+    engine: Option<Engine>,
     counts: bool,
 }
 
 impl FenceOrder {
     /// Something happens that is no access and no fence.
-    pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
-        if let Some(clocks) = &mut self.clocks {
-            tell(clocks);
+    pub fn forward(&mut self, event: impl Fn(&mut Engine)) {
+        if let Some(engine) = &mut self.engine {
+            event(engine);
         }
     }
 
-    /// Lanes count, of which `main` has not been told.
+    /// Lanes count, which `main` has not received.
     pub fn count(&mut self, main: &Engine) {
         self.counts = true;
-        self.clocks.get_or_insert_with(|| main.without_memory());
+        self.engine.get_or_insert_with(|| main.without_memory());
     }
 
     /// True when threads have counted.
@@ -46,17 +46,17 @@ impl FenceOrder {
 
     /// The time of `other` up to which this order puts `me` after it, as far as it is more than the engine's.
     pub fn knows(&mut self, me: Thread, other: Thread) -> Time {
-        let clocks = self.clocks.as_mut();
-        clocks.map_or(0, |clocks| clocks.knows(me, other))
+        let engine = self.engine.as_mut();
+        engine.map_or(0, |engine| engine.knows(me, other))
     }
 
     /// Whether this order, as far as it is more than the engine's, puts `me` after anything of a CTA.
     pub fn knows_cta(&mut self, me: Thread, other: u64) -> bool {
-        let clocks = self.clocks.as_mut();
-        clocks.is_some_and(|clocks| clocks.knows_cta(me, other))
+        let engine = self.engine.as_mut();
+        engine.is_some_and(|engine| engine.knows_cta(me, other))
     }
 
-    /// Lanes execute a fence, of which `main` has not been told. Gives the kind to tell it.
+    /// Lanes execute a fence, which `main` has not received. Gives the kind to pass to it.
     pub fn fence(
         &mut self,
         main: &Engine,
@@ -65,9 +65,9 @@ impl FenceOrder {
         scope: Scope,
     ) -> FenceKind {
         if kind == FenceKind::Sc {
-            self.clocks.get_or_insert_with(|| main.without_memory());
+            self.engine.get_or_insert_with(|| main.without_memory());
         }
-        self.tell(|clocks| clocks.fence(warp, lanes, kind, scope));
+        self.forward(|engine| engine.fence(warp, lanes, kind, scope));
         kind.forced()
     }
 
@@ -76,37 +76,38 @@ impl FenceOrder {
         &mut self,
         Active { warp, lanes }: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
     ) {
-        let Some(clocks) = &mut self.clocks else {
+        let Some(engine) = &mut self.engine else {
             return;
         };
         if access.order.scope().is_none() {
-            if access.kind == Kind::Store && !clocks.releases.is_empty() {
+            if access.kind == OpKind::Store && !engine.releases.is_empty() {
                 let bytes = access.bytes * access.elements;
-                each(lanes).for_each(|lane| clocks.releases.weak_write(places(lane).key(), bytes));
+                each(lanes)
+                    .for_each(|lane| engine.releases.weak_write(locations(lane).key(), bytes));
             }
             return;
         }
-        clocks.enter(warp);
+        engine.enter(warp);
         let mut changed = false;
         for lane in each(lanes) {
             for element in 0..access.elements {
-                let key = places(lane).key() + u64::from(element * access.bytes);
-                changed |= clocks.synchronise(warp.lane(lane), access, key);
+                let key = locations(lane).key() + u64::from(element * access.bytes);
+                changed |= engine.synchronise(warp.lane(lane), access, key);
             }
         }
         if changed {
-            clocks.classify(warp);
+            engine.classify(warp);
         }
     }
 
     /// False when [`Self::orders`] will not hold for a race that the engine is finding.
     pub fn may_order(&self, race: &Race) -> bool {
         let (me, lanes) = (race.later.thread, race.lanes);
-        self.clocks.as_ref().is_some_and(|clocks| {
+        self.engine.as_ref().is_some_and(|engine| {
             // Who has observed a strong write is asked later.
-            race.order.chain != 0 || clocks.unordered(me, race.by, lanes, race.time) == 0
+            race.order.chain != 0 || engine.unordered(me, race.by, lanes, race.time) == 0
         })
     }
 
@@ -116,7 +117,7 @@ impl FenceOrder {
     pub fn orders(&mut self, main: &mut Engine, race: &mut Race) -> bool {
         let (me, warp) = (race.later.thread, race.by);
         let them = warp.lane(race.earlier.thread.lane);
-        let Some(clocks) = &self.clocks else {
+        let Some(engine) = &self.engine else {
             return false;
         };
         // What nobody has waited for is in no order.
@@ -128,12 +129,12 @@ impl FenceOrder {
         if race.rule == Rule::Asynchronous {
             // What is in order all the same lacks something else.
             return main.knows(me, them) < race.time
-                && clocks.unordered(me, warp, 1 << them.lane, race.time) == 0;
+                && engine.unordered(me, warp, 1 << them.lane, race.time) == 0;
         }
-        let unordered = clocks.unordered(me, warp, race.lanes, race.time);
+        let unordered = engine.unordered(me, warp, race.lanes, race.time);
         // A bulk copy reads what was written only behind a proxy fence.
         let lacks =
-            |lane: &u32| clocks.lacks_proxy_fence(me, race.place, warp.lane(*lane), race.time);
+            |lane: &u32| engine.lacks_proxy_fence(me, race.location, warp.lane(*lane), race.time);
         let unfenced = match race.proxies {
             true => each(race.lanes)
                 .filter(lacks)
@@ -142,10 +143,10 @@ impl FenceOrder {
         };
         // What it had observed itself, `main` knows; what it observes by this access does not order it.
         let knows = |of: Thread, time: Time| {
-            of != me && clocks.unordered(me, of.warp(), 1 << of.lane, time) == 0
+            of != me && engine.unordered(me, of.warp(), 1 << of.lane, time) == 0
         };
-        let word = race.place.key() / WORD;
-        let history = main.memory.of(race.place);
+        let word = race.location.key() / WORD;
+        let history = main.memory.of(race.location);
         let left = unfenced
             | match unordered {
                 0 => 0,

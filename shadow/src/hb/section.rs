@@ -5,16 +5,16 @@ use events::Scope;
 
 use hashbrown::HashMap;
 
-use super::Place;
+use super::Location;
 use super::history::WORD;
-use super::place::Thread;
+use super::thread::Thread;
 use super::turns::{Sections, Touch, Turn};
 
 /// A lock that a thread held when it accessed memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The word.
-    pub lock: Place,
+    pub lock: Location,
     /// Site that took it, and in which scope.
     pub taken: u32,
     /// Scope of what took it.

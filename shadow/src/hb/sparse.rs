@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::clock::Time;
-use super::place::{Thread, Warp};
+use super::thread::{Thread, Warp};
 
 /// Branches of a node, and the bits of a CTA that choose one.
 const FAN: usize = 8;
@@ -193,7 +193,7 @@ impl Cta {
         }
     }
 
-    /// A lane is known up to a time that neither its own part nor a larger one has told.
+    /// A lane is known up to a time that neither its own part nor a larger one has passed on.
     fn raise(&mut self, part: Part, time: Time) {
         match &mut self.parts {
             Parts::None => self.parts = Parts::One([(part, time)]),
@@ -278,9 +278,9 @@ impl Node {
         let first = a.first.checked_shr(bits).unwrap_or(0);
         let first = first.checked_shl(bits).unwrap_or(0);
         let mut nodes: [Option<Arc<Self>>; FAN] = Default::default();
-        let places = (digit(a.first, level), digit(b.first, level));
-        nodes[places.0] = Some(a);
-        nodes[places.1] = Some(b);
+        let digits = (digit(a.first, level), digit(b.first, level));
+        nodes[digits.0] = Some(a);
+        nodes[digits.1] = Some(b);
         Self {
             first,
             level,

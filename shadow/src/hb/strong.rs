@@ -26,13 +26,13 @@ use super::guarded::{Conflicts, Guarded};
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Active, Id, LANES, Party, Shape, Thread, Warp};
 use super::release::Fence;
 use super::section::Held;
+use super::thread::{Active, Id, LANES, Party, Shape, Thread, Warp};
 use super::versions::{Look, SwapValue, Versions};
 use super::{
-    Access, Cause, Engine, FenceKind, Flag, Kind, LockOrder, Order, Place, Predicted, Race, Rule,
-    Side, Swap, Time, each,
+    Access, Cause, Engine, FenceKind, Flag, Location, LockOrder, MemoryOrder, OpKind, Predicted,
+    Race, Rule, Side, Swap, Time, each,
 };
 
 /// Groups of lanes that have read, written or changed a scalar and are remembered, each.
@@ -108,7 +108,7 @@ type Scalars = HashMap<(u64, u32), Scalar>;
 /// Looks for unordered strong conflicts in one launch.
 #[derive(Clone, Debug)]
 pub struct Strong {
-    clocks: Engine,
+    engine: Engine,
     /// The same, from the first swap on, but that taking a lock, or failing to, acquires nothing.
     unlocked: Option<Engine>,
     /// Where some access looks at a version.
@@ -133,7 +133,7 @@ impl Strong {
     /// For one launch; `versions` says that some access looks at one.
     pub fn new(shape: Shape, versions: bool) -> Self {
         Self {
-            clocks: Engine::new(shape),
+            engine: Engine::new(shape),
             unlocked: None,
             versions: versions.then(Versions::default),
             global: HashMap::new(),
@@ -142,20 +142,20 @@ impl Strong {
     }
 
     /// Something happens that is no access, fence or barrier.
-    pub fn tell(&mut self, tell: impl Fn(&mut Engine)) {
-        self.both().for_each(tell);
+    pub fn forward(&mut self, event: impl Fn(&mut Engine)) {
+        self.both().for_each(event);
     }
 
     /// The clocks, with locks and without.
     fn both(&mut self) -> impl Iterator<Item = &mut Engine> {
-        iter::once(&mut self.clocks).chain(&mut self.unlocked)
+        iter::once(&mut self.engine).chain(&mut self.unlocked)
     }
 
     /// Lanes come to a barrier, or go on after it.
-    pub fn barrier(&mut self, warp: Warp, lanes: u32, tell: impl Fn(&mut Engine)) {
-        for clocks in self.both() {
-            clocks.imply(warp, lanes);
-            tell(clocks);
+    pub fn barrier(&mut self, warp: Warp, lanes: u32, event: impl Fn(&mut Engine)) {
+        for engine in self.both() {
+            engine.imply(warp, lanes);
+            event(engine);
         }
     }
 
@@ -165,21 +165,21 @@ impl Strong {
         if let Some(versions) = &mut self.versions {
             each(lanes).for_each(|lane| versions.fence(warp.lane(lane), scope, kind));
         }
-        for clocks in self.both() {
+        for engine in self.both() {
             if kind == FenceKind::Release {
-                clocks.imply(warp, lanes);
+                engine.imply(warp, lanes);
             }
-            clocks.fence(warp, lanes, kind, scope);
+            engine.fence(warp, lanes, kind, scope);
         }
     }
 
     /// Lanes end.
     pub fn exit(&mut self, warp: Warp, lanes: u32) {
-        for clocks in self.both() {
-            clocks.imply(warp, lanes);
-            clocks.exit(warp, lanes);
+        for engine in self.both() {
+            engine.imply(warp, lanes);
+            engine.exit(warp, lanes);
         }
-        if !self.clocks.ctas.contains_key(&warp.cta)
+        if !self.engine.ctas.contains_key(&warp.cta)
             && let Some(scalars) = self.shared.get_mut(&warp.cta)
         {
             scalars.retain(|_, of| !(of.signal || of.is_clean()));
@@ -191,7 +191,7 @@ impl Strong {
 
     /// Bytes of global memory are handed out by an allocator.
     pub fn allocated(&mut self, address: u64, bytes: u64) {
-        let first = Place::Global(address).key();
+        let first = Location::Global(address).key();
         let end = first.saturating_add(bytes);
         for (&(key, _), scalar) in &mut self.global {
             if (first..end).contains(&key) {
@@ -201,10 +201,10 @@ impl Strong {
             }
         }
         self.both()
-            .for_each(|clocks| clocks.allocated(address, bytes));
+            .for_each(|engine| engine.allocated(address, bytes));
     }
 
-    /// Lanes access memory. `main` and `lock_order` have not been told yet.
+    /// Lanes access memory. `main` and `lock_order` have not received them yet.
     pub fn access(
         &mut self,
         main: &Engine,
@@ -212,51 +212,56 @@ impl Strong {
         Active { warp, lanes }: Active,
         access: &Access,
         of: Use,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
     ) {
         let Some(scope) = access.order.scope() else {
-            if access.kind == Kind::Store {
-                for clocks in self.both().filter(|of| !of.releases.is_empty()) {
+            if access.kind == OpKind::Store {
+                for engine in self.both().filter(|of| !of.releases.is_empty()) {
                     for lane in each(lanes) {
                         let bytes = access.bytes * access.elements;
-                        clocks.releases.weak_write(places(lane).key(), bytes);
+                        engine.releases.weak_write(locations(lane).key(), bytes);
                     }
                 }
             }
             return;
         };
         if self.unlocked.is_none() && lock_order.has_swaps() {
-            self.unlocked = Some(self.clocks.clone());
+            self.unlocked = Some(self.engine.clone());
         }
-        let releases = matches!(access.order, Order::Release(_) | Order::AcqRel(_));
-        for clocks in self.both() {
-            clocks.enter(warp);
+        let releases = matches!(
+            access.order,
+            MemoryOrder::Release(_) | MemoryOrder::AcqRel(_)
+        );
+        for engine in self.both() {
+            engine.enter(warp);
             if releases {
-                clocks.imply(warp, lanes);
+                engine.imply(warp, lanes);
             }
         }
         // What a swap acquires without locks, its values decide.
-        let told_later = of.look.swap == Some(SwapValue::Later);
-        let signal = of.signal || !matches!(access.order, Order::Relaxed(_));
+        let values_later = of.look.swap == Some(SwapValue::Later);
+        let signal = of.signal || !matches!(access.order, MemoryOrder::Relaxed(_));
         for lane in each(lanes) {
             let me = warp.lane(lane);
             for element in 0..access.elements {
-                let key = places(lane).key() + u64::from(element * access.bytes);
+                let key = locations(lane).key() + u64::from(element * access.bytes);
                 if let Some(versions) = &mut self.versions {
-                    versions.begin(me, access, key, of.look, self.clocks.fences(me));
+                    versions.begin(me, access, key, of.look, self.engine.fences(me));
                 }
                 if !of.known {
                     let party = Party { thread: me, scope };
                     self.look(main, lock_order, party, access, key, signal);
                 }
                 if let Some(versions) = &mut self.versions {
-                    versions.access(me, access, key, of.look, self.clocks.own(me));
+                    versions.access(me, access, key, of.look, self.engine.own(me));
                 }
-                if !(of.look.blind && access.kind == Kind::Load) {
-                    self.clocks.synchronise(me, access, key);
-                    if let (Some(unlocked), false) = (&mut self.unlocked, told_later) {
+                if !(of.look.blind && access.kind == OpKind::Load) {
+                    self.engine.synchronise(me, access, key);
+                    if let (Some(unlocked), false) = (&mut self.unlocked, values_later) {
                         let kind = match access.kind {
-                            Kind::Rmw if lock_order.passes(Place::of(key)) => Kind::Reduction,
+                            OpKind::Rmw if lock_order.passes(Location::of(key)) => {
+                                OpKind::Reduction
+                            }
                             other => other,
                         };
                         unlocked.synchronise(me, &Access { kind, ..*access }, key);
@@ -264,39 +269,40 @@ impl Strong {
                 }
             }
         }
-        self.both().for_each(|clocks| clocks.classify(warp));
+        self.both().for_each(|engine| engine.classify(warp));
     }
 
-    /// Lanes have swapped values, of which [`Self::access`] and `lock_order` have been told.
+    /// Lanes have swapped values, which [`Self::access`] and `lock_order` have received.
     pub fn swap(
         &mut self,
         lock_order: &LockOrder,
         Active { warp, lanes }: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
         swaps: impl Fn(u32) -> Swap,
     ) {
         if let Some(versions) = &mut self.versions {
             let released = match access.order {
-                Order::Release(scope) | Order::AcqRel(scope) => Some(scope),
+                MemoryOrder::Release(scope) | MemoryOrder::AcqRel(scope) => Some(scope),
                 _ => None,
             };
             for lane in each(lanes).filter(|&lane| swaps(lane).changes()) {
                 let me = warp.lane(lane);
-                versions.write(me, places(lane).key(), released, self.clocks.own(me));
+                versions.write(me, locations(lane).key(), released, self.engine.own(me));
             }
         }
         if let Some(unlocked) = &mut self.unlocked {
             unlocked.enter(warp);
             for lane in each(lanes) {
-                let place = places(lane);
+                let location = locations(lane);
                 // Who finds a word held acquires nothing, whether or not it has been known for a lock.
-                let of_lock = lock_order.passes(place) || lock_order.fails(place, swaps(lane));
+                let of_lock =
+                    lock_order.passes(location) || lock_order.fails(location, swaps(lane));
                 let kind = match of_lock {
-                    true => Kind::Reduction,
+                    true => OpKind::Reduction,
                     false => access.kind,
                 };
-                unlocked.synchronise(warp.lane(lane), &Access { kind, ..*access }, place.key());
+                unlocked.synchronise(warp.lane(lane), &Access { kind, ..*access }, location.key());
             }
             unlocked.classify(warp);
         }
@@ -305,7 +311,7 @@ impl Strong {
     /// What was found, once the launch is over; and how many conflicts are not judged, with data that is read under
     /// versions of which it is not known when they were written.
     pub fn finish(self, lock_order: &LockOrder) -> (Vec<Unordered>, u64) {
-        let shape = self.clocks.shape;
+        let shape = self.engine.shape;
         let shared = self.shared.into_values().flatten();
         let mut all: Vec<_> = self.global.into_iter().chain(shared).collect();
         all.sort_unstable_by_key(|(key, _)| *key);
@@ -313,12 +319,12 @@ impl Strong {
         let signals: HashSet<u64> = signals.map(|((key, _), _)| *key).collect();
         let (mut found, mut open) = (Vec::new(), 0);
         for ((key, _), scalar) in all {
-            if scalar.signal || lock_order.is_lock(Place::of(key)) {
+            if scalar.signal || lock_order.is_lock(Location::of(key)) {
                 continue;
             }
             for mut of in scalar.found {
                 // Data that happens to have been read first is no flag.
-                let is_data = |flag: Flag| !signals.contains(&flag.place.key());
+                let is_data = |flag: Flag| !signals.contains(&flag.location.key());
                 if of.cause == Some(Cause::NoRelease) && of.flag.is_some_and(is_data) {
                     (of.cause, of.flag) = (None, None);
                 }
@@ -363,9 +369,9 @@ impl Strong {
         signal: bool,
     ) {
         let Party { thread: me, scope } = party;
-        let scalars = match Place::of(key) {
-            Place::Global(_) => &mut self.global,
-            Place::Shared { cta, .. } => self.shared.entry(cta).or_default(),
+        let scalars = match Location::of(key) {
+            Location::Global(_) => &mut self.global,
+            Location::Shared { cta, .. } => self.shared.entry(cta).or_default(),
         };
         let scalar = scalars.entry((key, access.bytes)).or_default();
         if scalar.signal || signal {
@@ -378,9 +384,9 @@ impl Strong {
             return;
         }
         let class = match access.kind {
-            Kind::Load => 0,
-            Kind::Store => 1,
-            Kind::Rmw | Kind::Reduction => 2,
+            OpKind::Load => 0,
+            OpKind::Store => 1,
+            OpKind::Rmw | OpKind::Reduction => 2,
         };
         // Loads against stores and atomics, stores against all, atomics against plain accesses.
         let against: &[usize] = [&[1, 2][..], &[0, 1, 2], &[0, 1]][class];
@@ -393,7 +399,7 @@ impl Strong {
         let counted = own.map(|group| group.turn_of(me.lane)).max().unwrap_or(0);
         let held = lock_order.holds(me);
         let reading = self.versions.as_ref().is_some_and(|of| of.is_reading(me));
-        let clocks = &mut self.clocks;
+        let engine = &mut self.engine;
         let mut learned = false;
         for &other in against {
             for at in 0..scalar.groups[other].len() {
@@ -408,14 +414,14 @@ impl Strong {
                     thread: them.lane(others.trailing_zeros() % LANES),
                     scope: group.scope,
                 };
-                if others == 0 || !clocks.shape.mutual(theirs, party) {
+                if others == 0 || !engine.shape.mutual(theirs, party) {
                     continue;
                 }
-                let mut behind = clocks.behind(me, &group, others);
+                let mut behind = engine.behind(me, &group, others);
                 if behind != 0 && !learned {
                     learned = true;
-                    clocks.imply(me.warp(), 1 << me.lane);
-                    behind = clocks.behind(me, &group, others);
+                    engine.imply(me.warp(), 1 << me.lane);
+                    behind = engine.behind(me, &group, others);
                 }
                 let lanes = if behind == 0 { others } else { behind };
                 let race = race(me, access, &group, lanes, key);
@@ -432,17 +438,17 @@ impl Strong {
                         }
                     }
                     let locks = lock_order.locks_of(&race);
-                    let passes = |place| lock_order.passes(place);
+                    let passes = |location| lock_order.passes(location);
                     let mut both = common_of(passes, &locks).map(|[before, now]| {
-                        covers(&clocks.shape, &race, before, true)
-                            && covers(&clocks.shape, &race, now, false)
+                        covers(&engine.shape, &race, before, true)
+                            && covers(&engine.shape, &race, now, false)
                     });
                     let fenced = both.next().map(|first| first || both.any(|fenced| fenced));
                     drop(both);
                     if let Some(fenced) = fenced {
                         match fenced {
                             // How the section under way ends is not known yet.
-                            true => scalar.wait_for(&clocks.shape, race, behind != 0),
+                            true => scalar.wait_for(&engine.shape, race, behind != 0),
                             false => scalar.keep(Predicted { race, locks }, behind == 0, || None),
                         }
                         continue;
@@ -457,7 +463,7 @@ impl Strong {
                             0 => (race.later, race.earlier),
                             _ => (race.earlier, race.later),
                         };
-                        let changed = versions.changed(&clocks.shape, key, reader, writer);
+                        let changed = versions.changed(&engine.shape, key, reader, writer);
                         (race, changed)
                     };
                     // A lane for which no version has changed comes first.
@@ -481,8 +487,11 @@ impl Strong {
                             main.nearest(&race)
                                 .filter(|said| said.0 == Cause::NoRelease)
                         };
-                        let (cause, place) = clocks.nearest(&race).or_else(said)?;
-                        Some((cause, place.map(|place| main.named(&race, cause, place))))
+                        let (cause, location) = engine.nearest(&race).or_else(said)?;
+                        Some((
+                            cause,
+                            location.map(|location| main.named(&race, cause, location)),
+                        ))
                     });
                 }
             }
@@ -491,11 +500,11 @@ impl Strong {
         let group = Group {
             turn: scalar.turns,
             made: 1 << me.lane,
-            counts: access.kind == Kind::Rmw,
+            counts: access.kind == OpKind::Rmw,
             warp: Id::of(me.warp()),
             lanes: 1 << me.lane,
-            time: clocks.own(me),
-            unlocked: { self.unlocked.as_ref() }.map_or(clocks.own(me), |of| of.own(me)),
+            time: engine.own(me),
+            unlocked: { self.unlocked.as_ref() }.map_or(engine.own(me), |of| of.own(me)),
             site: access.site,
             scope,
             held,
@@ -506,7 +515,7 @@ impl Strong {
                 groups.retain(|old| {
                     let mine = old.warp.warp() == me.warp() && old.lanes >> me.lane & 1 == 1;
                     let wider = old.scope > scope;
-                    mine || wider || old.held || clocks.behind(me, old, old.lanes) != 0
+                    mine || wider || old.held || engine.behind(me, old, old.lanes) != 0
                 });
             }
         }
@@ -611,7 +620,7 @@ fn race(me: Thread, access: &Access, group: &Group, lanes: u32, key: u64) -> Rac
             thread: group.warp.lane_of(lanes),
             site: group.site,
         },
-        place: Place::of(key / WORD * WORD),
+        location: Location::of(key / WORD * WORD),
         rule: Rule::Strong,
         by: group.warp.warp(),
         time: group.time,
@@ -629,12 +638,12 @@ fn common<'a>(
     lock_order: &'a LockOrder,
     locks: &'a [Vec<Held>; 2],
 ) -> impl Iterator<Item = [&'a Held; 2]> {
-    common_of(|place| lock_order.is_lock(place), locks)
+    common_of(|location| lock_order.is_lock(location), locks)
 }
 
 /// The same of words of some kind.
 fn common_of(
-    is_lock: impl Fn(Place) -> bool,
+    is_lock: impl Fn(Location) -> bool,
     [before, now]: &[Vec<Held>; 2],
 ) -> impl Iterator<Item = [&Held; 2]> {
     { before.iter() }.filter_map(move |held| {

@@ -14,9 +14,9 @@ use super::clock::Time;
 use super::history::WORD;
 use super::made::Made;
 use super::observed::Observed;
-use super::place::{Party, Shape, Thread};
 use super::section::Held;
-use super::{Place, Race, Rule, Side};
+use super::thread::{Party, Shape, Thread};
+use super::{Location, Race, Rule, Side};
 
 /// Threads of which a word remembers a section, of each kind.
 const MOST: usize = 2;
@@ -86,7 +86,7 @@ impl Turn {
         Race {
             later: side(later),
             earlier: side(earlier),
-            place: Place::of(earlier.memory * WORD),
+            location: Location::of(earlier.memory * WORD),
             rule: Rule::Unordered,
             by: earlier.thread.warp(),
             time: earlier.times[0],

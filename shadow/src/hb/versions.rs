@@ -27,9 +27,9 @@ use events::{Gap, Scope};
 
 use hashbrown::{HashMap, HashSet};
 
-use super::place::{Shape, Thread};
 use super::release::Fence;
-use super::{Access, FenceKind, Kind, Order, Side, Time};
+use super::thread::{Shape, Thread};
+use super::{Access, FenceKind, MemoryOrder, OpKind, Side, Time};
 
 /// Versions that a thread may be reading or writing under at once.
 const MOST: usize = 8;
@@ -53,7 +53,7 @@ pub struct Look {
     pub swap: Option<SwapValue>,
 }
 
-/// When a swap's values are told.
+/// When a swap's values are received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwapValue {
     /// By [`Strong::swap`](super::Strong::swap).
@@ -155,7 +155,7 @@ impl Versions {
         fences: &[Fence],
     ) {
         self.touch(me, access, key, look.carried);
-        if access.kind != Kind::Load {
+        if access.kind != OpKind::Load {
             self.fences.insert((key, me, access.site), fences.to_vec());
         }
     }
@@ -163,12 +163,12 @@ impl Versions {
     /// A thread has made a strong access to a scalar, at this time of its own.
     pub(crate) fn access(&mut self, me: Thread, access: &Access, key: u64, look: Look, time: Time) {
         let (acquired, released) = match access.order {
-            Order::Acquire(scope) => (Some(scope), None),
-            Order::Release(scope) => (None, Some(scope)),
-            Order::AcqRel(scope) => (Some(scope), Some(scope)),
+            MemoryOrder::Acquire(scope) => (Some(scope), None),
+            MemoryOrder::Release(scope) => (None, Some(scope)),
+            MemoryOrder::AcqRel(scope) => (Some(scope), Some(scope)),
             _ => (None, None),
         };
-        let writes = access.kind != Kind::Load;
+        let writes = access.kind != OpKind::Load;
         self.see(me, key, time);
         self.look(me, key, look, acquired);
         match look.swap {
@@ -223,7 +223,7 @@ impl Versions {
     /// A thread reads a scalar, or writes it.
     fn touch(&mut self, me: Thread, access: &Access, key: u64, carried: bool) {
         let scalar = (key, access.site);
-        let writes = access.kind != Kind::Load;
+        let writes = access.kind != OpKind::Load;
         for Open { section, touched } in self.open.get_mut(&me).into_iter().flatten() {
             if section.reads == writes || section.version == key {
                 continue;

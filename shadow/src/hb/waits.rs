@@ -10,7 +10,7 @@ use events::Scope;
 use hashbrown::HashMap;
 
 use super::clock::Sparse;
-use super::place::{Epoch, Shape, Thread};
+use super::thread::{Epoch, Shape, Thread};
 use super::{Cause, each};
 
 /// An arrival, and what it has published to its scope.
@@ -27,7 +27,7 @@ pub(crate) type Phase = Arc<Vec<Arrived>>;
 /// A thread has found a phase over.
 #[derive(Clone, Debug)]
 struct Wait {
-    /// The barrier, by its place.
+    /// The barrier, by its location.
     at: u64,
     phase: Phase,
     scope: Scope,

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use super::clock::Time;
 use super::copy::Part;
 use super::crowd::List;
-use super::entry::{Class, Entry, Rule, Strength, Who};
+use super::entry::{Accessor, Class, Entry, Rule, Strength};
 use super::made::Made;
 use super::observed::{Observed, Seen};
-use super::place::{Epoch, Id, Party, Shape, Thread};
+use super::thread::{Epoch, Id, Party, Shape, Thread};
 use super::{Enough, Race};
 
 /// Accesses by different instructions that a word remembers although a later one says all that a
@@ -40,7 +40,7 @@ struct Strong {
     crowd: u32,
     /// First byte in the line, and bytes, of the accesses of `wide`.
     at: (u8, u8),
-    /// Loads, and writes, of gpu scope or wider to one place: none of them race with one another.
+    /// Loads, and writes, of gpu scope or wider to one location: none of them race with one another.
     wide: [List; 2],
 }
 
@@ -89,7 +89,7 @@ pub(crate) type Found<'a> = dyn FnMut(Hit<'_>) -> Enough + 'a;
 
 /// An access of lanes meets a copy that nobody has waited for, or one of the two reads read-only data.
 fn unwaited(
-    who: &Who<'_>,
+    accessor: &Accessor<'_>,
     access: &Entry,
     Earlier { entry, of_many, .. }: Earlier<'_>,
     found: &mut Found<'_>,
@@ -97,7 +97,7 @@ fn unwaited(
     let read_only = access.meets_read_only(entry);
     let mut enough = Enough::OfSite;
     for lane in super::each(access.lanes) {
-        let own = entry.copy == access.copy && entry.warp.warp() == who.warp;
+        let own = entry.copy == access.copy && entry.warp.warp() == accessor.warp;
         let others = entry.lanes & !(u32::from(own) << lane);
         let (rule, by) = match read_only {
             true => (Rule::ReadOnly, entry.lanes),
@@ -130,18 +130,18 @@ impl Word {
     /// Only loads may be of several lanes.
     pub(crate) fn access(
         &mut self,
-        who: &Who<'_>,
+        accessor: &Accessor<'_>,
         mut access: Entry,
         reads: Reads,
         chains: &mut u32,
         found: &mut Found<'_>,
     ) -> Outcome {
         let wide = self.is_wide(&access.class);
-        let many = self.check(who, &access, wide, found);
-        let me = who.warp.lane(access.lanes.trailing_zeros());
+        let many = self.check(accessor, &access, wide, found);
+        let me = accessor.warp.lane(access.lanes.trailing_zeros());
         let class = access.class;
         let before = self
-            .observed(who.shape, me, &class)
+            .observed(accessor.shape, me, &class)
             .filter(|_| reads.continues);
         let mut outcome = Outcome::default();
         let mut observed = before;
@@ -151,15 +151,15 @@ impl Word {
             access.order = observed.unwrap_or_default();
         }
         if let Some(order) = observed.filter(|_| reads.sees) {
-            self.see(who, access.lanes, access.time, order);
+            self.see(accessor, access.lanes, access.time, order);
         }
         if class.writes && access.copy == 0 && !many {
-            access.made = self.replace(who, &access, wide);
+            access.made = self.replace(accessor, &access, wide);
         }
-        if let Some(maker) = who.maker {
+        if let Some(maker) = accessor.maker {
             (access.warp, access.time) = (Id::of(maker.thread.warp()), maker.time);
         }
-        self.lists(wide)[usize::from(class.writes)].push(access, who.crowd);
+        self.lists(wide)[usize::from(class.writes)].push(access, accessor.crowd);
         outcome
     }
 
@@ -177,7 +177,13 @@ impl Word {
 
     /// Finds what an access races with, calling `found` for each earlier access and lane. True if some
     /// of them were left out; see [`List::look`].
-    fn check(&self, who: &Who<'_>, access: &Entry, wide: bool, found: &mut Found<'_>) -> bool {
+    fn check(
+        &self,
+        accessor: &Accessor<'_>,
+        access: &Entry,
+        wide: bool,
+        found: &mut Found<'_>,
+    ) -> bool {
         let strong = self.strong.iter().filter(|_| !wide);
         let kept = [&self.lists]
             .into_iter()
@@ -200,11 +206,11 @@ impl Word {
                     of_many,
                 };
                 if access.meets_read_only(entry) || entry.copy != 0 {
-                    return unwaited(who, access, earlier(entry.lanes), found);
+                    return unwaited(accessor, access, earlier(entry.lanes), found);
                 }
-                match entry.unordered(who) {
+                match entry.unordered(accessor) {
                     0 => Enough::Never,
-                    lanes => self.judge(who, access, earlier(lanes), found),
+                    lanes => self.judge(accessor, access, earlier(lanes), found),
                 }
             });
         }
@@ -213,7 +219,12 @@ impl Word {
 
     /// Finds what an access of another launch races with, whatever it is to this one: data that this
     /// launch reads as read-only may be written by what is ordered behind it.
-    pub(crate) fn beside(&self, who: &Who<'_>, access: &Entry, found: &mut Found<'_>) {
+    pub(crate) fn concurrent(
+        &self,
+        accessor: &Accessor<'_>,
+        access: &Entry,
+        found: &mut Found<'_>,
+    ) {
         let strong = self.strong.iter().map(|strong| &strong.wide);
         let kept = [&self.lists].into_iter().chain(strong);
         let conflicting = kept.flat_map(|[loads, writes]| {
@@ -222,7 +233,7 @@ impl Word {
         });
         for entry in conflicting.flat_map(List::iter) {
             let lanes = match entry.copy {
-                0 => entry.unordered(who),
+                0 => entry.unordered(accessor),
                 // It has never been waited for.
                 _ => entry.lanes,
             };
@@ -233,7 +244,7 @@ impl Word {
                     lanes,
                     of_many,
                 };
-                self.judge(who, access, earlier, found);
+                self.judge(accessor, access, earlier, found);
             }
         }
     }
@@ -242,7 +253,7 @@ impl Word {
     /// like if it is for each lane of `access`.
     fn judge(
         &self,
-        who: &Who<'_>,
+        accessor: &Accessor<'_>,
         access: &Entry,
         earlier: Earlier<'_>,
         found: &mut Found<'_>,
@@ -250,16 +261,17 @@ impl Word {
         let Earlier { entry, of_many, .. } = earlier;
         let mut enough = Enough::OfSite;
         for lane in super::each(access.lanes) {
-            let me = who.warp.lane(lane);
-            let own = u32::from(entry.warp.warp() == who.warp);
+            let me = accessor.warp.lane(lane);
+            let own = u32::from(entry.warp.warp() == accessor.warp);
             let others = earlier.lanes & !(own << lane);
             if others == 0 {
                 enough = Enough::Never;
                 continue;
             }
             let other = others.trailing_zeros();
-            let them = who.copies.issuer(entry.warp.warp().lane(other));
-            let Some(mut rule) = access.class.against(me, &entry.class, them, who.shape) else {
+            let them = accessor.copies.issuer(entry.warp.warp().lane(other));
+            let Some(mut rule) = access.class.against(me, &entry.class, them, accessor.shape)
+            else {
                 enough = Enough::Never;
                 continue;
             };
@@ -268,7 +280,7 @@ impl Word {
             }
             let unseen = match entry.order.chain {
                 0 => others,
-                chain => entry.beyond(others, self.has_seen(me, who, chain)),
+                chain => entry.beyond(others, self.has_seen(me, accessor, chain)),
             };
             enough = match unseen {
                 0 => Enough::Never,
@@ -289,11 +301,15 @@ impl Word {
     ///
     /// PTX ISA, "Causality Order": what comes, in base causality order, after an operation that has
     /// observed a write comes after that write.
-    fn has_seen(&self, me: Thread, who: &Who<'_>, chain: u32) -> u32 {
+    fn has_seen(&self, me: Thread, accessor: &Accessor<'_>, chain: u32) -> u32 {
         let seen = self.strong.iter().flat_map(|strong| &strong.seen);
         let before = |seen: &&Seen| {
             let (warp, lane) = (seen.thread.warp(), 1 << seen.thread.lane);
-            seen.thread == me || who.times.unordered(who.warp, warp, lane, seen.time) == 0
+            seen.thread == me
+                || accessor
+                    .times
+                    .unordered(accessor.warp, warp, lane, seen.time)
+                    == 0
         };
         let mine = seen.filter(|seen| seen.order.chain == chain).filter(before);
         mine.map(|seen| seen.order.index).max().unwrap_or(0)
@@ -318,15 +334,15 @@ impl Word {
         };
         let seen = self.strong.iter().flat_map(|strong| &strong.seen);
         let seen = seen.filter(|seen| seen.order.chain == order.chain);
-        let place = seen.filter(|seen| knows(seen.thread, seen.time));
-        let place = place.map(|seen| seen.order.index).max().unwrap_or(0);
-        lanes & !entry.lanes | entry.beyond(lanes & entry.lanes, place)
+        let position = seen.filter(|seen| knows(seen.thread, seen.time));
+        let position = position.map(|seen| seen.order.index).max().unwrap_or(0);
+        lanes & !entry.lanes | entry.beyond(lanes & entry.lanes, position)
     }
 
-    fn see(&mut self, who: &Who<'_>, lanes: u32, time: Time, order: Observed) {
+    fn see(&mut self, accessor: &Accessor<'_>, lanes: u32, time: Time, order: Observed) {
         let strong = self.strong.get_or_insert_default();
         for lane in super::each(lanes) {
-            let thread = who.warp.lane(lane);
+            let thread = accessor.warp.lane(lane);
             let same = |old: &&mut Seen| {
                 (old.thread, old.time, old.order.chain) == (thread, time, order.chain)
             };
@@ -339,7 +355,7 @@ impl Word {
                 }),
             }
         }
-        if strong.seen.len() as u32 > strong.crowd.max(who.crowd) {
+        if strong.seen.len() as u32 > strong.crowd.max(accessor.crowd) {
             let last = strong.last.iter().map(|last| last.order);
             let lists = [&self.lists[1], &strong.wide[1]];
             let entries = lists.into_iter().flat_map(List::iter);
@@ -350,9 +366,9 @@ impl Word {
                 .collect();
             chains.sort_unstable();
             let alive = |chain: u32| chains.binary_search(&chain).is_ok();
-            Seen::compact(&mut strong.seen, alive, who.met);
+            Seen::compact(&mut strong.seen, alive, accessor.met);
             let left = strong.seen.len() as u32;
-            strong.crowd = left + left.max(2 * who.crowd);
+            strong.crowd = left + left.max(2 * accessor.crowd);
         }
     }
 
@@ -363,7 +379,7 @@ impl Word {
     }
 
     /// Drops what a write stands for. Gives when that was made, if it was the same.
-    fn replace(&mut self, who: &Who<'_>, access: &Entry, wide: bool) -> Made {
+    fn replace(&mut self, accessor: &Accessor<'_>, access: &Entry, wide: bool) -> Made {
         let mut made = access.made;
         let many = self.len() > NAMED;
         let mut gone = |entry: &Entry| {
@@ -376,10 +392,10 @@ impl Word {
                 && (many || entry.site == access.site)
                 && (access
                     .class
-                    .covers(who.warp, &entry.class, entry.warp.warp()))
+                    .covers(accessor.warp, &entry.class, entry.warp.warp()))
                 && (access.class.strength == Strength::Weak
                     || entry.order.chain == access.order.chain)
-                && entry.unordered(who) & !own == 0;
+                && entry.unordered(accessor) & !own == 0;
             if gone && entry.repeats(access) {
                 made = made.and(entry.made);
             }

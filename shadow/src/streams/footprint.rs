@@ -30,14 +30,14 @@ impl Touch {
 struct Run {
     start: u64,
     end: u64,
-    /// The first byte that `who` has touched: at `start`, or before it where that part has gone.
+    /// The first byte that `thread` has touched: at `start`, or before it where that part has gone.
     first: u64,
-    who: u64,
+    thread: u64,
 }
 
 impl Run {
-    fn who(&self, address: u64, bytes: u32) -> u64 {
-        self.who + (address - self.first) / u64::from(bytes.max(1))
+    fn thread_at(&self, address: u64, bytes: u32) -> u64 {
+        self.thread + (address - self.first) / u64::from(bytes.max(1))
     }
 }
 
@@ -141,7 +141,7 @@ pub struct Meeting {
     pub span: [u64; 2],
     /// How many bytes there are.
     pub bytes: u64,
-    /// Who of the one has touched that byte, as [`Footprint::touch`] was told.
+    /// Who of the one has touched that byte, as it was passed to [`Footprint::touch`].
     pub by_one: u64,
     /// Who of the other has.
     pub by_other: u64,
@@ -156,24 +156,24 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Consecutive threads from `who` on touch consecutive elements, `bytes` bytes in all.
-    pub fn touch(&mut self, touch: Touch, who: u64, address: u64, bytes: u64) {
+    /// Consecutive threads from `thread` on touch consecutive elements, `bytes` bytes in all.
+    pub fn touch(&mut self, touch: Touch, thread: u64, address: u64, bytes: u64) {
         let run = Run {
             start: address,
             end: address.saturating_add(bytes),
             first: address,
-            who,
+            thread,
         };
         if run.start < run.end {
             self.touches.entry(touch).or_default().push(run);
         }
     }
 
-    /// Lanes touch memory, each one element at its address; `who` is lane 0.
+    /// Lanes touch memory, each one element at its address; `thread` is lane 0.
     pub fn touch_lanes(
         &mut self,
         touch: Touch,
-        who: u64,
+        thread: u64,
         lanes: u32,
         address: impl Fn(u32) -> u64,
     ) {
@@ -192,14 +192,14 @@ impl Footprint {
                 Some((_, start, end)) if at >= start && at.saturating_add(bytes) <= end => open,
                 before => {
                     if let Some((first, start, end)) = before {
-                        self.touch(touch, who + u64::from(first), start, end - start);
+                        self.touch(touch, thread + u64::from(first), start, end - start);
                     }
                     Some((lane, at, at.saturating_add(bytes)))
                 }
             };
         }
         if let Some((first, start, end)) = open {
-            self.touch(touch, who + u64::from(first), start, end - start);
+            self.touch(touch, thread + u64::from(first), start, end - start);
         }
     }
 
@@ -306,7 +306,7 @@ impl Footprint {
         for (touch, runs) in &self.touches {
             for run in &runs.runs {
                 self.old(run.start, run.end, |start, end| {
-                    part(touch, start, end, run.who(start, touch.bytes));
+                    part(touch, start, end, run.thread_at(start, touch.bytes));
                 });
             }
         }
@@ -335,8 +335,8 @@ impl Footprint {
                             address: start,
                             span: [start; 2],
                             bytes: 0,
-                            by_one: a.who(start, one.bytes),
-                            by_other: b.who(start, second.bytes),
+                            by_one: a.thread_at(start, one.bytes),
+                            by_other: b.thread_at(start, second.bytes),
                         });
                         first.bytes += end - start;
                         first.span[1] = end - 1;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 /// How a stream goes with the legacy default stream of its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum StreamKind {
     /// It is that stream: its work comes after all that was given to blocking streams before, and
     /// before all that is given to them later.
     Legacy,
@@ -23,7 +23,7 @@ pub struct Stream {
     /// The context whose default stream it goes with.
     pub context: u64,
     /// How it does.
-    pub kind: Kind,
+    pub kind: StreamKind,
 }
 
 impl Stream {
@@ -31,7 +31,7 @@ impl Stream {
     fn goes_with(&self, other: &Stream) -> bool {
         let kinds = matches!(
             (self.kind, other.kind),
-            (Kind::Legacy, Kind::Blocking) | (Kind::Blocking, Kind::Legacy)
+            (StreamKind::Legacy, StreamKind::Blocking) | (StreamKind::Blocking, StreamKind::Legacy)
         );
         kinds && self.context == other.context
     }
@@ -158,7 +158,7 @@ impl Lane {
 
 /// What the host asks about without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Asked {
+enum Polled {
     Stream(u64),
     Mark(u64),
 }
@@ -182,7 +182,7 @@ const QUESTIONS: u32 = 16;
 /// threads that have ended had waited for, if it is the oldest one, which is taken to join them; and for all that others
 /// had waited for before its first call.
 #[derive(Clone, Debug, Default)]
-pub struct Order {
+pub struct StreamOrder {
     streams: BTreeMap<u64, Lane>,
     /// Points in streams, by name.
     marks: BTreeMap<u64, Clock>,
@@ -192,13 +192,13 @@ pub struct Order {
     threads: BTreeMap<u64, BTreeMap<u64, u64>>,
     thread: u64,
     /// What the host has found unfinished when it last asked.
-    busy: BTreeMap<Asked, Busy>,
+    busy: BTreeMap<Polled, Busy>,
     /// Work of streams that are gone.
     left: Clock,
     lanes: u64,
 }
 
-impl Order {
+impl StreamOrder {
     /// The calls that follow are those of a thread of the host, which has a number.
     pub fn by(&mut self, thread: u64) {
         self.thread = thread;
@@ -227,7 +227,7 @@ impl Order {
 
     /// A stream is gone; its work goes on.
     pub fn destroyed(&mut self, stream: u64) {
-        self.busy.remove(&Asked::Stream(stream));
+        self.busy.remove(&Polled::Stream(stream));
         if let Some(gone) = self.streams.remove(&stream) {
             self.left.join(&gone.clock);
         }
@@ -237,7 +237,7 @@ impl Order {
     /// may exist already or be created later. For the legacy default stream only streams that exist are looked at.
     pub fn may_overlap(&self, stream: &Stream) -> bool {
         let mut others = self.streams.values().map(|lane| &lane.stream);
-        stream.kind != Kind::Legacy
+        stream.kind != StreamKind::Legacy
             || others.any(|other| other.id != stream.id && !stream.goes_with(other))
     }
 
@@ -261,7 +261,7 @@ impl Order {
     pub fn launch(&mut self, stream: &Stream, programmatic: bool) -> (Turn, Option<Turn>) {
         let lane = self.lane(stream);
         let before = lane.launched_after.clone().filter(|_| programmatic);
-        let early = before.map(|before| self.beside(stream).joined(&before));
+        let early = before.map(|before| self.before_by_others(stream).joined(&before));
         let turn = self.enter(stream);
         let lane = self.lane(stream);
         lane.launched_after = Some(turn.after.clone());
@@ -291,7 +291,7 @@ impl Order {
 
     /// A point has no name any more.
     pub fn unmark(&mut self, mark: u64) {
-        self.busy.remove(&Asked::Mark(mark));
+        self.busy.remove(&Polled::Mark(mark));
         self.marks.remove(&mark);
     }
 
@@ -331,13 +331,13 @@ impl Order {
     /// host has waited. If it gets more work each time, it has done all of it at the 17th question.
     pub fn is_done(&mut self, stream: &Stream) -> bool {
         let clock = self.given(stream);
-        self.asks(Asked::Stream(stream.id), &clock)
+        self.asks(Polled::Stream(stream.id), &clock)
     }
 
     /// The host asks whether a point has been reached, in the same way. One that has never been marked has.
     pub fn is_reached(&mut self, mark: u64) -> bool {
         let clock = self.marks.get(&mark).cloned();
-        clock.is_none_or(|clock| self.asks(Asked::Mark(mark), &clock))
+        clock.is_none_or(|clock| self.asks(Polled::Mark(mark), &clock))
     }
 
     /// The host waits for a point.
@@ -461,12 +461,12 @@ impl Order {
     /// What has been given to a stream.
     fn given(&mut self, stream: &Stream) -> Clock {
         match stream.kind {
-            Kind::Legacy => self.point(stream),
-            Kind::Blocking | Kind::NonBlocking => self.lane(stream).clock.clone(),
+            StreamKind::Legacy => self.point(stream),
+            StreamKind::Blocking | StreamKind::NonBlocking => self.lane(stream).clock.clone(),
         }
     }
 
-    fn asks(&mut self, asked: Asked, clock: &Clock) -> bool {
+    fn asks(&mut self, asked: Polled, clock: &Clock) -> bool {
         let busy = self.busy.remove(&asked).unwrap_or_default();
         let mut times = clock.0.iter();
         let is_done = times.all(|(lane, times)| {
@@ -491,11 +491,11 @@ impl Order {
     /// What comes before work that is given to a stream now.
     fn point(&mut self, stream: &Stream) -> Clock {
         let own = self.lane(stream).clock.clone();
-        own.joined(&self.beside(stream))
+        own.joined(&self.before_by_others(stream))
     }
 
     /// What the host and other streams put before it.
-    fn beside(&self, stream: &Stream) -> Clock {
+    fn before_by_others(&self, stream: &Stream) -> Clock {
         let others = self.streams.values();
         let others = others.filter(|other| stream.goes_with(&other.stream));
         others.fold(self.here(), |all, other| all.joined(&other.clock))

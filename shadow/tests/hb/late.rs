@@ -1,8 +1,8 @@
-//! What a thread alone has accessed is told when a second one comes, as a device's journal does.
+//! What a thread alone has accessed is sent when a second one comes, as a device's journal does.
 
 use std::collections::{HashMap, HashSet};
 
-use shadow::hb::{Access, Engine, Kind, Order, Place, Thread, Time};
+use shadow::hb::{Access, Engine, Location, MemoryOrder, OpKind, Thread, Time};
 
 /// Bytes that every access covers or leaves alone.
 const GRANULE: u64 = 2;
@@ -14,11 +14,11 @@ struct Own {
     store: Option<(Time, Access)>,
 }
 
-/// What has not been told.
+/// What has not been sent.
 pub(crate) struct Late {
     owned: HashMap<u64, (Thread, Own)>,
-    told: HashSet<u64>,
-    /// The last time at which something of each thread was told.
+    sent: HashSet<u64>,
+    /// The last time at which something of each thread was sent.
     last: Vec<Time>,
 }
 
@@ -26,17 +26,17 @@ impl Late {
     pub(crate) fn new(threads: usize) -> Self {
         Self {
             owned: HashMap::new(),
-            told: HashSet::new(),
+            sent: HashSet::new(),
             last: vec![0; threads],
         }
     }
 
-    /// Something of these threads is told.
-    pub(crate) fn told(&mut self, threads: &[usize], now: Time) {
+    /// Something of these threads is sent.
+    pub(crate) fn sent(&mut self, threads: &[usize], now: Time) {
         threads.iter().for_each(|&thread| self.last[thread] = now);
     }
 
-    /// True if the access has to be told now; what was there before it has been.
+    /// True if the access has to be sent now; what was there before it has been.
     pub(crate) fn access(
         &mut self,
         engine: &mut Engine,
@@ -45,11 +45,11 @@ impl Late {
         at: u64,
     ) -> bool {
         let end = at + u64::from(access.bytes * access.elements);
-        let weak = access.order == Order::Weak;
-        let mut tell = false;
+        let weak = access.order == MemoryOrder::Weak;
+        let mut send = false;
         for granule in at / GRANULE..end.div_ceil(GRANULE) {
-            tell |= self.told.contains(&granule);
-            if self.told.contains(&granule) {
+            send |= self.sent.contains(&granule);
+            if self.sent.contains(&granule) {
                 continue;
             }
             let (owner, own) = self.owned.entry(granule).or_insert((me, Own::default()));
@@ -61,17 +61,17 @@ impl Late {
                 };
                 let now = (self.last[super::index(me)] + 1, part);
                 match access.kind {
-                    Kind::Load => own.load = Some(now),
+                    OpKind::Load => own.load = Some(now),
                     _ => own.store = Some(now),
                 }
                 continue;
             }
             for (time, part) in own.store.into_iter().chain(own.load) {
-                engine.earlier(*owner, time, &part, Place::Global(granule * GRANULE));
+                engine.earlier(*owner, time, &part, Location::Global(granule * GRANULE));
             }
-            self.told.insert(granule);
-            tell = true;
+            self.sent.insert(granule);
+            send = true;
         }
-        tell
+        send
     }
 }

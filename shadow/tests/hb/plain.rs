@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use shadow::hb::{Access, FenceKind, Kind, LANES, Order, Scope, Strength, Thread, Warp};
+use shadow::hb::{Access, FenceKind, LANES, MemoryOrder, OpKind, Scope, Strength, Thread, Warp};
 
 use super::{PER_CTA, SHAPE, THREADS};
 
@@ -87,14 +87,14 @@ pub(crate) fn mutual(a: Party, b: Party) -> bool {
     includes(a.scope, a.thread, b.thread) && includes(b.scope, b.thread, a.thread)
 }
 
-fn strength(order: Order) -> Strength {
+fn strength(order: MemoryOrder) -> Strength {
     match order {
-        Order::Weak => Strength::Weak,
-        Order::ReadOnly => Strength::ReadOnly,
-        Order::Relaxed(scope)
-        | Order::Acquire(scope)
-        | Order::Release(scope)
-        | Order::AcqRel(scope) => Strength::Strong(scope),
+        MemoryOrder::Weak => Strength::Weak,
+        MemoryOrder::ReadOnly => Strength::ReadOnly,
+        MemoryOrder::Relaxed(scope)
+        | MemoryOrder::Acquire(scope)
+        | MemoryOrder::Release(scope)
+        | MemoryOrder::AcqRel(scope) => Strength::Strong(scope),
     }
 }
 
@@ -140,11 +140,12 @@ impl Judge {
         for (number, old) in self.done.iter().enumerate() {
             let old_end = old.address + u64::from(old.access.bytes);
             let shared: Vec<u64> = (address.max(old.address)..end.min(old_end)).collect();
-            let writes = |access: &Access| access.kind != Kind::Load;
+            let writes = |access: &Access| access.kind != OpKind::Load;
             if shared.is_empty() || !(writes(access) || writes(&old.access)) {
                 continue;
             }
-            let read_only = access.order == Order::ReadOnly || old.access.order == Order::ReadOnly;
+            let read_only =
+                access.order == MemoryOrder::ReadOnly || old.access.order == MemoryOrder::ReadOnly;
             if !read_only {
                 if old.thread == me || old.time <= self.clocks[me][old.thread] {
                     continue;
@@ -168,12 +169,15 @@ impl Judge {
         let before = self.observes(me, access, address);
         let heads = self.order(me, access, address);
         let mut observed = Vec::new();
-        if let Some(write) = before.filter(|_| access.kind != Kind::Store) {
+        if let Some(write) = before.filter(|_| access.kind != OpKind::Store) {
             observed.push(write);
-            if matches!(self.done[write].access.kind, Kind::Rmw | Kind::Reduction) {
+            if matches!(
+                self.done[write].access.kind,
+                OpKind::Rmw | OpKind::Reduction
+            ) {
                 observed.extend(&self.done[write].observed);
             }
-            if access.kind != Kind::Reduction {
+            if access.kind != OpKind::Reduction {
                 for &write in &observed {
                     let seen = self.seen.entry(write).or_default();
                     seen.push((me, self.clocks[me][me]));
@@ -203,7 +207,7 @@ impl Judge {
     fn before_fence(&self, me: usize) -> Vec<Vec<u32>> {
         let near = &self.near[me];
         let reads = self.done.iter().filter(|read| {
-            matches!(read.access.kind, Kind::Load | Kind::Rmw) && read.time <= near[read.thread]
+            matches!(read.access.kind, OpKind::Load | OpKind::Rmw) && read.time <= near[read.thread]
         });
         let writes: BTreeSet<usize> = reads.flat_map(|read| read.observed.clone()).collect();
         let seen = |fence: &&Head| {
@@ -222,7 +226,7 @@ impl Judge {
         };
         let last = |byte: u64| {
             self.done.iter().rposition(|old| {
-                old.access.kind != Kind::Load
+                old.access.kind != OpKind::Load
                     && (old.address..old.address + u64::from(old.access.bytes)).contains(&byte)
             })
         };
@@ -247,15 +251,15 @@ impl Judge {
 
     pub(crate) fn order(&mut self, me: usize, access: &Access, address: u64) -> Vec<Head> {
         let (scope, acquires, releases) = match access.order {
-            Order::Weak | Order::ReadOnly => return Vec::new(),
-            Order::Relaxed(scope) => (scope, false, false),
-            Order::Acquire(scope) => (scope, true, false),
-            Order::Release(scope) => (scope, false, true),
-            Order::AcqRel(scope) => (scope, true, true),
+            MemoryOrder::Weak | MemoryOrder::ReadOnly => return Vec::new(),
+            MemoryOrder::Relaxed(scope) => (scope, false, false),
+            MemoryOrder::Acquire(scope) => (scope, true, false),
+            MemoryOrder::Release(scope) => (scope, false, true),
+            MemoryOrder::AcqRel(scope) => (scope, true, true),
         };
         let mut heads = Vec::new();
         let observed = self.observes(me, access, address);
-        if matches!(access.kind, Kind::Load | Kind::Rmw) {
+        if matches!(access.kind, OpKind::Load | OpKind::Rmw) {
             if let Some(old) = observed {
                 let heads = self.done[old].heads.clone();
                 self.observed[me].push((address, heads));
@@ -267,8 +271,8 @@ impl Judge {
                 }
             }
         }
-        if access.kind != Kind::Load {
-            if let Some(old) = observed.filter(|_| access.kind != Kind::Store) {
+        if access.kind != OpKind::Load {
+            if let Some(old) = observed.filter(|_| access.kind != OpKind::Store) {
                 heads.extend(self.done[old].heads.iter().cloned());
             }
             if releases {
@@ -329,8 +333,8 @@ impl Judge {
 
     /// What an arrival at an asynchronous barrier, or at that of a cluster, publishes. Whoever its
     /// scope includes may be in its CTA, or anywhere in its cluster.
-    pub(crate) fn arrive(&mut self, me: usize, order: Order) -> Vec<Head> {
-        let Order::Relaxed(scope) = order else {
+    pub(crate) fn arrive(&mut self, me: usize, order: MemoryOrder) -> Vec<Head> {
+        let MemoryOrder::Relaxed(scope) = order else {
             self.tick(me);
             return vec![Head {
                 thread: me,

@@ -3,9 +3,9 @@
 
 use shadow::rule;
 
-/// A thread's place.
+/// Where a thread is in its launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ThreadId {
     pub(crate) cta: u64,
     pub(crate) warp: u32,
     pub(crate) lane: u32,
@@ -24,27 +24,27 @@ struct Access {
 /// What has happened so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Oracle<'a> {
-    places: &'a [Place],
+    thread_ids: &'a [ThreadId],
     /// `clocks[t][u]`: the last time of `u` that is ordered before what `t` does next.
     clocks: [[u32; THREADS]; THREADS],
     accesses: Vec<Access>,
 }
 
 impl<'a> Oracle<'a> {
-    pub(crate) fn new(places: &'a [Place]) -> Self {
+    pub(crate) fn new(thread_ids: &'a [ThreadId]) -> Self {
         let mut clocks = [[0; THREADS]; THREADS];
         (0..THREADS).for_each(|t| clocks[t][t] = 1);
         Self {
-            places,
+            thread_ids,
             clocks,
             accesses: Vec::new(),
         }
     }
 
     /// A barrier of all threads for which `joins` holds.
-    pub(crate) fn barrier(&mut self, joins: impl Fn(&Place) -> bool) {
+    pub(crate) fn barrier(&mut self, joins: impl Fn(&ThreadId) -> bool) {
         let mut joined = [0; THREADS];
-        let members = || (0..self.places.len()).filter(|&t| joins(&self.places[t]));
+        let members = || (0..self.thread_ids.len()).filter(|&t| joins(&self.thread_ids[t]));
         for t in members() {
             (0..THREADS).for_each(|u| joined[u] = joined[u].max(self.clocks[t][u]));
         }
@@ -80,7 +80,7 @@ impl<'a> Oracle<'a> {
         if earlier.thread == thread || !(writes(earlier.kind) || writes(kind)) {
             return false;
         }
-        let same_cta = self.places[earlier.thread].cta == self.places[thread].cta;
+        let same_cta = self.thread_ids[earlier.thread].cta == self.thread_ids[thread].cta;
         let included = same_cta || !(narrow(earlier.kind) || narrow(kind));
         let morally_strong = strong(earlier.kind) && strong(kind) && included;
         let ordered = earlier.time <= self.clocks[thread][earlier.thread];

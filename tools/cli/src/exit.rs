@@ -1,6 +1,6 @@
 //! Exit codes, and which of several reasons wins.
 
-use report::model::{ExitStatus, Outcome, Run};
+use report::model::{ExitStatus, Run, RunOutcome};
 
 /// The command line makes no sense.
 pub(crate) const USAGE: u8 = 64;
@@ -51,14 +51,14 @@ pub(crate) fn of(exit: ExitStatus) -> u8 {
 /// The code of a whole run.
 ///
 /// An error of the tool wins over races, these over the program's own failure, and that over a lack of coverage.
-pub(crate) fn of_run(outcome: Outcome, run: &Run, races: u8) -> u8 {
+pub(crate) fn of_run(outcome: RunOutcome, run: &Run, races: u8) -> u8 {
     match outcome {
-        Outcome::ToolError => INTERNAL,
-        Outcome::Races => races,
+        RunOutcome::ToolError => INTERNAL,
+        RunOutcome::Races => races,
         _ if run.timed_out => TIMEOUT,
-        Outcome::AppFailed => of(run.exit),
-        Outcome::Incomplete => INCOMPLETE,
-        Outcome::Clean => 0,
+        RunOutcome::AppFailed => of(run.exit),
+        RunOutcome::Incomplete => INCOMPLETE,
+        RunOutcome::Clean => 0,
     }
 }
 
@@ -81,14 +81,14 @@ mod tests {
             let code = Some(code);
             run(ExitStatus { code, signal: None }, false)
         };
-        assert_eq!(of_run(Outcome::ToolError, &killed(true), 66), INTERNAL);
-        assert_eq!(of_run(Outcome::Races, &exited(7), 66), 66);
-        assert_eq!(of_run(Outcome::Races, &killed(true), 0), 0);
-        assert_eq!(of_run(Outcome::AppFailed, &exited(7), 66), 7);
-        assert_eq!(of_run(Outcome::AppFailed, &killed(false), 66), 137);
-        assert_eq!(of_run(Outcome::AppFailed, &killed(true), 66), 124);
-        assert_eq!(of_run(Outcome::Incomplete, &exited(0), 66), 75);
-        assert_eq!(of_run(Outcome::Clean, &exited(0), 66), 0);
+        assert_eq!(of_run(RunOutcome::ToolError, &killed(true), 66), INTERNAL);
+        assert_eq!(of_run(RunOutcome::Races, &exited(7), 66), 66);
+        assert_eq!(of_run(RunOutcome::Races, &killed(true), 0), 0);
+        assert_eq!(of_run(RunOutcome::AppFailed, &exited(7), 66), 7);
+        assert_eq!(of_run(RunOutcome::AppFailed, &killed(false), 66), 137);
+        assert_eq!(of_run(RunOutcome::AppFailed, &killed(true), 66), 124);
+        assert_eq!(of_run(RunOutcome::Incomplete, &exited(0), 66), 75);
+        assert_eq!(of_run(RunOutcome::Clean, &exited(0), 66), 0);
         assert_eq!(of(exited(-1).exit), 255);
     }
 }

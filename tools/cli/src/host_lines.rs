@@ -11,7 +11,7 @@ use report::Log;
 use report::log::{Event, HostCall, HostFrame};
 use report::names::{base, demangle, is_called};
 
-/// Calls of a launch that are told.
+/// Calls of a launch that are reported.
 const MOST: usize = 16;
 /// Part of the names of functions that nvcc makes to launch a kernel.
 const STUB: &str = "__device_stub_";

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use comfy_table::{Table, presets};
 use image::elf::{self, ElfError, Runtime};
-use image::fatbin::{self, Entry, Fatbin, Kind};
+use image::fatbin::{self, Entry, EntryKind, Fatbin};
 use report::names::{demangle, is_called, readable};
 use rewrite::Config;
 
@@ -112,7 +112,7 @@ fn show_fatbin(args: &InspectArgs, fatbin: &Fatbin<'_>, number: usize) -> bool {
             }
         };
     }
-    let cubins = || fatbin.entries.iter().filter(|e| e.kind == Kind::Elf);
+    let cubins = || fatbin.entries.iter().filter(|e| e.kind == EntryKind::Elf);
     // As in a load: the one that the device would run comes first.
     let mut code = fatbin.best_elf(SM).into_iter().chain(cubins());
     if let Some(text) = code.find_map(|entry| elf::embedded_ptx(&entry.bytes().ok()?)) {
@@ -146,16 +146,16 @@ fn show_fatbin(args: &InspectArgs, fatbin: &Fatbin<'_>, number: usize) -> bool {
 fn image(entry: &Entry<'_>) -> String {
     let sm = entry.sm;
     match entry.kind {
-        Kind::Ptx => format!(
+        EntryKind::Ptx => format!(
             "PTX for compute_{sm} ({:?}, {} bytes)",
             entry.packing,
             entry.payload.len()
         )
         .to_lowercase()
         .replacen("ptx", "PTX", 1),
-        Kind::Elf => format!("machine code for sm_{sm}"),
-        Kind::LtoIr => format!("LTO code for sm_{sm}"),
-        Kind::Other(kind) => format!("image of kind {kind} for sm_{sm}"),
+        EntryKind::Elf => format!("machine code for sm_{sm}"),
+        EntryKind::LtoIr => format!("LTO code for sm_{sm}"),
+        EntryKind::Other(kind) => format!("image of kind {kind} for sm_{sm}"),
     }
 }
 

@@ -91,7 +91,7 @@ impl Folders {
 }
 
 /// A folder of our own that nobody else may enter.
-fn folder_in(place: &Path) -> std::io::Result<TempDir> {
+fn folder_in(dir: &Path) -> std::io::Result<TempDir> {
     tempfile::Builder::new()
         .prefix("cudarun-check-")
         .permissions(Permissions::from_mode(if is_root() {
@@ -99,7 +99,7 @@ fn folder_in(place: &Path) -> std::io::Result<TempDir> {
         } else {
             0o700
         }))
-        .tempdir_in(place)
+        .tempdir_in(dir)
 }
 
 /// Whether this process may let its children be another user's.
@@ -116,10 +116,10 @@ fn secret() -> std::io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A folder on another file system than that of `place`.
-fn spare_beside(place: &Path) -> Option<TempDir> {
+/// A folder on another file system than that of `dir`.
+fn spare_beside(dir: &Path) -> Option<TempDir> {
     let device = |path: &Path| path.metadata().map(|metadata| metadata.dev());
-    let own = device(place).ok();
+    let own = device(dir).ok();
     let others = SPARE.iter().map(Path::new);
     let mut others = others.filter(|other| device(other).is_ok_and(|device| Some(device) != own));
     others.find_map(|other| folder_in(other).ok())

@@ -72,7 +72,7 @@ pub(crate) struct Outputs {
     all: Vec<(Format, Target)>,
     /// Where a report goes that no file takes.
     stream: Stream,
-    /// What the lines of races have told.
+    /// What the lines of races have reported.
     reported: ReportedRaces,
     style: Style,
     color: Color,
@@ -213,13 +213,13 @@ impl Outputs {
         });
     }
 
-    /// Whether races are told as they are found.
+    /// Whether races are reported as they are found.
     pub(crate) fn is_live(&self) -> bool {
         self.all.iter().any(|(format, _)| *format == Format::Jsonl)
     }
 
-    /// Tells of the races that a run has had by now.
-    pub(crate) fn tell(&mut self, so_far: &Report) {
+    /// Reports the races that a run has had by now.
+    pub(crate) fn report_live(&mut self, so_far: &Report) {
         let lines = self.reported.races(so_far);
         let live = self.all.iter_mut();
         for (_, target) in live.filter(|(format, _)| *format == Format::Jsonl) {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use image::elf::{self, ElfError, Executable, Runtime};
-use image::fatbin::Kind;
+use image::fatbin::EntryKind;
 
 use crate::exit::{INCOMPLETE, NOT_EXECUTABLE, NOT_FOUND, Stop};
 
@@ -105,7 +105,7 @@ fn without_ptx(found: &Executable<'_>) -> Vec<String> {
             fatbin
                 .entries
                 .iter()
-                .filter(|entry| entry.kind == Kind::Elf)
+                .filter(|entry| entry.kind == EntryKind::Elf)
         })
         .filter_map(|entry| elf::kernels(&entry.bytes().ok()?).ok())
         .flatten()

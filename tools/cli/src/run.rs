@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use os::interrupts;
-use report::model::{ExitStatus, Outcome, PtxSource, Suppression};
+use report::model::{ExitStatus, PtxSource, RunOutcome, Suppression};
 use report::source::Sources;
 use report::suppressions::List;
 use report::words::counted;
@@ -461,7 +461,7 @@ fn sources(args: &RunArgs) -> Sources {
     Sources::new(roots)
 }
 
-/// Tells of races while a program runs.
+/// Reports races while a program runs.
 struct Live<'a> {
     sources: Sources,
     libraries: &'a Path,
@@ -480,7 +480,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Looks for races, at intervals, if somebody is to be told.
+    /// Looks for races, at intervals, if they are to be reported.
     fn look(&mut self, ran: &mut Ran, outputs: &mut Outputs, logs: &Schedule) {
         let now = Instant::now();
         if !outputs.is_live() || now < self.next {
@@ -494,7 +494,7 @@ impl<'a> Live<'a> {
             ran.logs.append(&mut new);
             let report = Report::build(&ran.logs, &ran.context, &self.sources);
             ran.logs.truncate(before);
-            outputs.tell(&report);
+            outputs.report_live(&report);
         }
         // The more there is to read, the less often.
         self.next = Instant::now() + LOOK.max(now.elapsed() * 9);
@@ -534,8 +534,8 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
     };
     let app_first = args.exit_policy == ExitPolicy::AppFirst;
     let outcome = match outcome {
-        Outcome::Incomplete if args.allow_incomplete => Outcome::Clean,
-        Outcome::Races if app_first && report.run.exit.code != Some(0) => Outcome::AppFailed,
+        RunOutcome::Incomplete if args.allow_incomplete => RunOutcome::Clean,
+        RunOutcome::Races if app_first && report.run.exit.code != Some(0) => RunOutcome::AppFailed,
         other => other,
     };
     let races = exit::of_run(outcome, &report.run, races);
@@ -569,12 +569,12 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
 }
 
 /// The outcome as if no races had been found.
-pub(crate) fn without_races(report: &Report) -> Outcome {
+pub(crate) fn without_races(report: &Report) -> RunOutcome {
     let complete = report.coverage.incomplete_because.is_empty();
     match report.summary.outcome {
-        Outcome::Races if report.run.exit.code != Some(0) => Outcome::AppFailed,
-        Outcome::Races if !complete => Outcome::Incomplete,
-        Outcome::Races => Outcome::Clean,
+        RunOutcome::Races if report.run.exit.code != Some(0) => RunOutcome::AppFailed,
+        RunOutcome::Races if !complete => RunOutcome::Incomplete,
+        RunOutcome::Races => RunOutcome::Clean,
         other => other,
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use report::Report;
-use report::model::{Outcome, Race};
+use report::model::{Race, RunOutcome};
 use report::source::Sources;
 
 use crate::archive::{self, Saved};
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
     let mut outputs = Outputs::open(&args.output, Stream::Output)?;
     outputs.write(&report, &sources(&args.output.source_root))?;
     let outcome = match outcome(&report, args.fail_on) {
-        Outcome::Incomplete if args.allow_incomplete => Outcome::Clean,
+        RunOutcome::Incomplete if args.allow_incomplete => RunOutcome::Clean,
         other => other,
     };
     Ok(exit::of_run(outcome, &report.run, args.error_exitcode))
@@ -42,14 +42,14 @@ fn count_by(fail_on: Option<FailOn>, report: &mut Report) {
 }
 
 /// How the runs came out, where races of another level may count than did then.
-fn outcome(report: &Report, fail_on: Option<FailOn>) -> Outcome {
+fn outcome(report: &Report, fail_on: Option<FailOn>) -> RunOutcome {
     let summary = report.summary;
     let deadlock = report.failures.iter().any(|failure| failure.deadlock);
     let fails = summary.errors > 0 || deadlock || !report.out_of_bounds.is_empty();
     match (fail_on, summary.outcome) {
-        (_, Outcome::ToolError) => Outcome::ToolError,
-        (Some(FailOn::Warning), _) if summary.races > 0 => Outcome::Races,
-        (Some(FailOn::Error), _) if fails => Outcome::Races,
+        (_, RunOutcome::ToolError) => RunOutcome::ToolError,
+        (Some(FailOn::Warning), _) if summary.races > 0 => RunOutcome::Races,
+        (Some(FailOn::Error), _) if fails => RunOutcome::Races,
         (Some(FailOn::Error | FailOn::Never), _) => without_races(report),
         (Some(FailOn::Warning) | None, outcome) => outcome,
     }

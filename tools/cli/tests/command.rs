@@ -8,16 +8,16 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::audit;
-use crate::place::{COUNT, RACY, Ran};
+use crate::workdir::{COUNT, RACY, Ran};
 
 /// Block 0 and block 1 increment a word; `${op}` makes it racy or not.
 const KERNEL: &str = include_str!("c/count.ptx");
 const ATOMIC: &str = "atom.global.add.u32 %old, [%word], %step;";
 
 /// A folder for one test.
-struct Place(tempfile::TempDir);
+struct Workdir(tempfile::TempDir);
 
-impl Place {
+impl Workdir {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Programs that do not use CUDA never load it; it only has to be there.
@@ -62,7 +62,7 @@ impl Place {
 
 #[test]
 fn wrong_usage_is_64_and_names_the_flag() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     for (arguments, word) in [
         (&["--no-such-flag", "true"][..], "--no-such-flag"),
         (&["--format", "xml", "true"], "xml"),
@@ -80,11 +80,11 @@ fn wrong_usage_is_64_and_names_the_flag() {
         (&["run"], "APP"),
         (&["rewrite"], "INPUT"),
     ] {
-        place.run(arguments).ends(64, &[word]);
+        workdir.run(arguments).ends(64, &[word]);
     }
-    assert_eq!(place.run(&["--help"]).code, 0);
+    assert_eq!(workdir.run(&["--help"]).code, 0);
     assert!(
-        place
+        workdir
             .run(&["--version"])
             .stdout
             .contains(env!("CARGO_PKG_VERSION"))
@@ -93,51 +93,51 @@ fn wrong_usage_is_64_and_names_the_flag() {
 
 #[test]
 fn programs_that_cannot_start_are_126_or_127() {
-    let place = Place::new();
-    let notes = place.file("notes.txt", "text");
-    place
+    let workdir = Workdir::new();
+    let notes = workdir.file("notes.txt", "text");
+    workdir
         .run(&["./missing"])
         .ends(127, &["./missing: not found"]);
-    place
+    workdir
         .run(&["no-program-has-this-name"])
         .ends(127, &["not found on PATH"]);
-    place
+    workdir
         .run(&[&notes])
         .ends(126, &["notes.txt", "not executable"]);
-    place.run(&["./lib"]).ends(126, &["folder"]);
-    let script = place.file("script", "#!/no/such/interpreter\n");
+    workdir.run(&["./lib"]).ends(126, &["folder"]);
+    let script = workdir.file("script", "#!/no/such/interpreter\n");
     Command::new("chmod")
         .args(["+x", &script])
         .status()
         .unwrap();
-    place.run(&[&script]).ends(127, &["interpreter"]);
-    place
+    workdir.run(&[&script]).ends(127, &["interpreter"]);
+    workdir
         .run(&["--device", "gpu", "true"])
         .ends(69, &["--device sim"]);
 }
 
 #[test]
 fn without_our_libraries_nothing_is_started() {
-    let place = Place::new();
-    let mut command = place.command();
-    command.env("CUDARUN_CHECK_LIB", place.path("nowhere"));
+    let workdir = Workdir::new();
+    let mut command = workdir.command();
+    command.env("CUDARUN_CHECK_LIB", workdir.path("nowhere"));
     let ran = Ran::from(command.args(["sh", "-c", "echo started"]).output().unwrap());
     assert_eq!(ran.ends(70, &["nowhere", "libcuda.so.1"]).stdout, "");
 }
 
 #[test]
 fn without_a_folder_for_temporary_files_another_one_is_taken() {
-    let place = Place::new();
-    let mut command = place.command();
-    command.env("TMPDIR", place.path("nowhere"));
+    let workdir = Workdir::new();
+    let mut command = workdir.command();
+    command.env("TMPDIR", workdir.path("nowhere"));
     let ran = Ran::from(command.args(["sh", "-c", "echo started"]).output().unwrap());
     assert_eq!(ran.ends(75, &["nothing was checked"]).stdout, "started\n");
 }
 
 #[test]
 fn a_program_without_cuda_runs_and_nothing_is_checked() {
-    let place = Place::new();
-    let ran = place.run(&["echo", "hello"]);
+    let workdir = Workdir::new();
+    let ran = workdir.run(&["echo", "hello"]);
     ran.ends(
         75,
         &[
@@ -151,22 +151,22 @@ fn a_program_without_cuda_runs_and_nothing_is_checked() {
 
 #[test]
 fn the_programs_end_is_ours() {
-    let place = Place::new();
-    place
+    let workdir = Workdir::new();
+    workdir
         .run(&["sh", "-c", "exit 7"])
         .ends(7, &["exited with 7"]);
-    place
+    workdir
         .run(&["sh", "-c", "kill -9 $$"])
         .ends(137, &["killed by signal 9"]);
-    place
+    workdir
         .run(&["sh", "-c", "kill -ABRT $$"])
         .ends(134, &["killed by signal 6"]);
     let start = Instant::now();
-    place
+    workdir
         .run(&["--timeout", "0.2", "sleep", "60"])
         .ends(124, &["--timeout"]);
     let flags = ["--timeout", "0.5", "--schedules", "9"];
-    place
+    workdir
         .run(&[&flags[..], &["sleep", "0.2"]].concat())
         .ends(124, &["--timeout"]);
     assert!(start.elapsed() < Duration::from_secs(20));
@@ -174,8 +174,8 @@ fn the_programs_end_is_ours() {
 
 #[test]
 fn streams_and_environment_reach_the_program() {
-    let place = Place::new();
-    let mut command = place.command();
+    let workdir = Workdir::new();
+    let mut command = workdir.command();
     command.args([
         "-q",
         "sh",
@@ -191,7 +191,7 @@ fn streams_and_environment_reach_the_program() {
     child.stdin.take().unwrap().write_all(b"typed\n").unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap());
     ran.ends(75, &["err\n", "cudarun-check-"]);
-    let lib = place.path("lib").display().to_string();
+    let lib = workdir.path("lib").display().to_string();
     assert_eq!(ran.stdout, format!("typed\n{lib}:/somewhere/else\n"));
     // The folder for logs is gone with the run.
     let logs = ran
@@ -216,8 +216,8 @@ fn a_signal_ends_the_program_and_still_gives_a_report() {
         if ignored(number) {
             continue;
         }
-        let place = Place::new();
-        let mut command = place.command();
+        let workdir = Workdir::new();
+        let mut command = workdir.command();
         command.args(["sh", "-c", "echo ready; exec sleep 60"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -236,8 +236,8 @@ fn a_signal_ends_the_program_and_still_gives_a_report() {
 
 #[test]
 fn a_racy_kernel_is_reported_and_its_repair_is_not() {
-    let place = Place::new();
-    place.count(RACY, &[]).ends(
+    let workdir = Workdir::new();
+    workdir.count(RACY, &[]).ends(
         66,
         &[
             "error[CR003]: inter-block race on global memory",
@@ -248,7 +248,7 @@ fn a_racy_kernel_is_reported_and_its_repair_is_not() {
             "COVERAGE: 1/1 kernel instrumented, 1 launch checked",
         ],
     );
-    let clean = place.count(ATOMIC, &["--dump", "0"]);
+    let clean = workdir.count(ATOMIC, &["--dump", "0"]);
     clean.ends(0, &["SUMMARY: cudarun-check: 0 races\n", "COVERAGE: 1/1"]);
     assert_eq!(clean.stdout, "arg 0: u32[1] = 10\n");
     assert!(!clean.stderr.contains("error"));
@@ -256,27 +256,27 @@ fn a_racy_kernel_is_reported_and_its_repair_is_not() {
 
 #[test]
 fn fast_mode_is_sure_of_what_nobody_released_and_not_of_what_may_be_observed() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let fenced = format!("{RACY} membar.gl;");
     for mode in ["precise", "full", "fast"] {
-        place
+        workdir
             .count(&fenced, &["--mode", mode])
             .ends(66, &["error[CR003]: inter-block race on global memory"]);
     }
     let narrow = "red.relaxed.cta.global.add.u32 [%word], 1; membar.gl;";
-    place.count(narrow, &[]).ends(66, &["error[CR0"]);
+    workdir.count(narrow, &[]).ends(66, &["error[CR0"]);
     let fast = ["--mode", "fast"];
-    place
+    workdir
         .count(narrow, &fast)
         .ends(0, &["possible", "not decided", "membar.gl"]);
-    place
+    workdir
         .count(narrow, &[&fast[..], &["--fail-on", "warning"]].concat())
         .ends(66, &["possible"]);
 }
 
 #[test]
 fn a_report_names_what_is_missing_between_the_two_sides() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let kernel = |release: &str, acquire: &str| {
         format!(
             ".version 8.0\n.target sm_90\n.address_size 64\n\
@@ -307,41 +307,41 @@ fn a_report_names_what_is_missing_between_the_two_sides() {
             "at block scope only",
         ),
     ] {
-        let file = place.file("mp.ptx", &kernel(release, acquire));
-        let run = place.run(&[&[file.as_str()], &arguments[..]].concat());
+        let file = workdir.file("mp.ptx", &kernel(release, acquire));
+        let run = workdir.run(&[&[file.as_str()], &arguments[..]].concat());
         run.ends(code, &[says]);
     }
 }
 
 #[test]
 fn exit_codes_and_printing_follow_the_flags() {
-    let place = Place::new();
-    place.count(RACY, &["--error-exitcode", "3"]).ends(3, &[]);
-    place
+    let workdir = Workdir::new();
+    workdir.count(RACY, &["--error-exitcode", "3"]).ends(3, &[]);
+    workdir
         .count(RACY, &["--error-exitcode", "0"])
         .ends(0, &["error[CR003]"]);
-    place
+    workdir
         .count(RACY, &["--fail-on", "never"])
         .ends(0, &["error[CR003]"]);
-    let limited = place.count(RACY, &["--print-limit", "0"]);
+    let limited = workdir.count(RACY, &["--print-limit", "0"]);
     // No limit, as with compute-sanitizer.
     limited.ends(66, &["error[CR003]"]);
-    assert!(!place.count(RACY, &[]).stderr.contains('\u{1b}'));
+    assert!(!workdir.count(RACY, &[]).stderr.contains('\u{1b}'));
     assert!(
-        place
+        workdir
             .count(RACY, &["--color", "always"])
             .stderr
             .contains('\u{1b}')
     );
     let same = "st.global.u32 [%word], %step;";
-    place
+    workdir
         .count(same, &[])
         .ends(0, &["warning[CR003]", "wrote 4 bytes: 5 (second)"]);
-    place.count(same, &["--fail-on", "warning"]).ends(66, &[]);
-    let logged = place.count(RACY, &["--log-file", "report.txt", "-q"]);
+    workdir.count(same, &["--fail-on", "warning"]).ends(66, &[]);
+    let logged = workdir.count(RACY, &["--log-file", "report.txt", "-q"]);
     assert_eq!(logged.ends(66, &[]).stderr, "");
     assert!(
-        std::fs::read_to_string(place.path("report.txt"))
+        std::fs::read_to_string(workdir.path("report.txt"))
             .unwrap()
             .contains("SUMMARY")
     );
@@ -349,8 +349,8 @@ fn exit_codes_and_printing_follow_the_flags() {
 
 #[test]
 fn json_keeps_to_its_schema() {
-    let place = Place::new();
-    place
+    let workdir = Workdir::new();
+    workdir
         .count(
             RACY,
             &[
@@ -364,7 +364,7 @@ fn json_keeps_to_its_schema() {
         )
         .ends(66, &["under 3 schedules"]);
     let report: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(place.path("r.json")).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(workdir.path("r.json")).unwrap()).unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
     let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
@@ -380,16 +380,16 @@ fn json_keeps_to_its_schema() {
         report["races"][0]["accesses"][0]["frames"],
         serde_json::json!([])
     );
-    let unwritable = place.count(RACY, &["--format", "json:lib/none/r.json"]);
+    let unwritable = workdir.count(RACY, &["--format", "json:lib/none/r.json"]);
     unwritable.ends(70, &["lib/none/r.json"]);
 }
 
 #[test]
 fn checks_can_be_off_or_for_some_kernels_only() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let count = |more: &[&str]| {
-        let ran = place.count(RACY, &[&["--format", "json:r.json"], more].concat());
-        let text = std::fs::read_to_string(place.path("r.json")).unwrap();
+        let ran = workdir.count(RACY, &[&["--format", "json:r.json"], more].concat());
+        let text = std::fs::read_to_string(workdir.path("r.json")).unwrap();
         let report: serde_json::Value = serde_json::from_str(&text).unwrap();
         (
             ran.code,
@@ -403,20 +403,22 @@ fn checks_can_be_off_or_for_some_kernels_only() {
     let (code, with) = count(&["--as-gpu"]);
     assert_eq!(code, 66);
     assert!(with > without && without > 0, "{with} {without}");
-    place
+    workdir
         .count(RACY, &["--kernel-name", "other"])
         .ends(75, &["not selected by --kernel-name"]);
-    place
+    workdir
         .count(RACY, &["--kernel-name", "kne=count"])
         .ends(66, &[]);
-    place.count(RACY, &["--exact"]).ends(66, &[]);
-    place.count(RACY, &["--shadow-mem", "64KiB"]).ends(66, &[]);
+    workdir.count(RACY, &["--exact"]).ends(66, &[]);
+    workdir
+        .count(RACY, &["--shadow-mem", "64KiB"])
+        .ends(66, &[]);
 }
 
 #[test]
 fn a_kernel_that_is_not_described_right_is_64() {
-    let place = Place::new();
-    let file = place.kernel(ATOMIC);
+    let workdir = Workdir::new();
+    let file = workdir.kernel(ATOMIC);
     for (arguments, word) in [
         (&[][..], "--grid is missing"),
         (&["--grid", "1"], "--block is missing"),
@@ -440,18 +442,18 @@ fn a_kernel_that_is_not_described_right_is_64() {
             "it has count",
         ),
     ] {
-        place
+        workdir
             .run(&[&[file.as_str()], arguments].concat())
             .ends(64, &[word]);
     }
-    place
+    workdir
         .run(&["none.ptx", "--grid", "1"])
         .ends(127, &["none.ptx: not found"]);
 }
 
 #[test]
 fn text_that_is_not_ptx_is_65_with_its_place() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let launch = ["--grid", "1", "--block", "1"];
     for (text, word) in [
         ("no ptx at all", "x.ptx: not PTX"),
@@ -465,31 +467,31 @@ fn text_that_is_not_ptx_is_65_with_its_place() {
             "no kernel",
         ),
     ] {
-        let file = place.file("x.ptx", text);
-        place
+        let file = workdir.file("x.ptx", text);
+        workdir
             .run(&[&[file.as_str()], &launch[..]].concat())
             .ends(65, &[word]);
     }
-    std::fs::write(place.path("x.ptx"), [0xff, 0xfe]).unwrap();
-    place
+    std::fs::write(workdir.path("x.ptx"), [0xff, 0xfe]).unwrap();
+    workdir
         .run(&["x.ptx", "--grid", "1", "--block", "1"])
         .ends(65, &["not text"]);
 }
 
 #[test]
 fn launches_that_fail_say_where_in_the_file() {
-    let place = Place::new();
-    let stray = place.count(
+    let workdir = Workdir::new();
+    let stray = workdir.count(
         "add.u64 %word, %word, 0x100000; st.global.u32 [%word], %step;",
         &[],
     );
     stray.ends(1, &["failed", "invalid global write of 4 bytes", "line 11"]);
-    let mis = place.count(
+    let mis = workdir.count(
         "add.u64 %word, %word, 2; st.global.u32 [%word], %step;",
         &[],
     );
     mis.ends(1, &["misaligned", "line 11"]);
-    let lacking = place.count(".reg .pred %is; istypep.texref %is, %word;", &[]);
+    let lacking = workdir.count(".reg .pred %is; istypep.texref %is, %word;", &[]);
     lacking.ends(
         75,
         &["istypep", "line 11", "not supported by the simulated"],
@@ -501,68 +503,68 @@ fn launches_that_fail_say_where_in_the_file() {
         setp.eq.u32 %second, %old, 1;
         add.u64 %word, %word, 0x100000;
         @%second st.global.u32 [%word], %step;";
-    let both = place.count(&format!("{RACY} {late}"), &[]);
+    let both = workdir.count(&format!("{RACY} {late}"), &[]);
     both.ends(66, &["invalid global write", "error[CR003]"]);
     // A loop that asks who is together is not proved to have no end.
     let busy = "again: activemask.b32 %old; bra again;";
-    let forever = place.count(busy, &["--timeout", "0.3", "--schedules", "9"]);
+    let forever = workdir.count(busy, &["--timeout", "0.3", "--schedules", "9"]);
     let said = ["ran out of time", "1 launch checked", "1 launch failed"];
     forever.ends(124, &said);
 }
 
 #[test]
 fn rewriting_can_be_undone() {
-    let place = Place::new();
-    let file = place.kernel(RACY);
-    place
+    let workdir = Workdir::new();
+    let file = workdir.kernel(RACY);
+    workdir
         .run(&["rewrite", &file, "-o", "out.ptx", "--map", "map.json"])
         .ends(0, &[]);
-    let written = std::fs::read_to_string(place.path("out.ptx")).unwrap();
+    let written = std::fs::read_to_string(workdir.path("out.ptx")).unwrap();
     assert_eq!(
         rewrite::erase(&written),
         std::fs::read_to_string(&file).unwrap()
     );
-    assert_eq!(place.run(&["rewrite", &file]).stdout, written);
+    assert_eq!(workdir.run(&["rewrite", &file]).stdout, written);
     let map: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(place.path("map.json")).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(workdir.path("map.json")).unwrap()).unwrap();
     assert_eq!(map[1]["instruction"], "st.global.u32 [%word], %old;");
-    place
+    workdir
         .run(&["rewrite", "out.ptx"])
         .ends(65, &["rewritten already"]);
-    place
+    workdir
         .run(&["rewrite", "none.ptx"])
         .ends(127, &["not found"]);
-    place
+    workdir
         .run(&["rewrite", &file, "-o", "lib/none/x"])
         .ends(70, &["lib/none/x"]);
 }
 
 #[test]
 fn files_are_inspected() {
-    let place = Place::new();
-    let file = place.kernel(RACY);
-    let shown = place.run(&["inspect", &file]);
+    let workdir = Workdir::new();
+    let file = workdir.kernel(RACY);
+    let shown = workdir.run(&["inspect", &file]);
     assert!(shown.stdout.contains("count"), "{}", shown.stdout);
-    let summary = place.run(&["inspect", "--summary", "--kernel", "count", &file]);
+    let summary = workdir.run(&["inspect", "--summary", "--kernel", "count", &file]);
     let shown = &summary.ends(0, &[]).stdout;
     for part in ["PTX line", "bytes, global, at"] {
         assert!(shown.contains(part), "{shown}");
     }
-    let none = place.run(&["inspect", "--summary", "--kernel", "nothing", &file]);
+    let none = workdir.run(&["inspect", "--summary", "--kernel", "nothing", &file]);
     none.ends(64, &["has no kernel nothing with PTX", "lists its kernels"]);
-    let program = place.run(&["inspect", env!("CARGO_BIN_EXE_cudarun-check")]);
+    let program = workdir.run(&["inspect", env!("CARGO_BIN_EXE_cudarun-check")]);
     assert!(program.ends(0, &[]).stdout.contains("no device code"));
-    let garbage = place.file("garbage", "\u{7f}ELF and nothing else");
-    place.run(&["inspect", &garbage]).ends(65, &["garbage"]);
-    place
+    let garbage = workdir.file("garbage", "\u{7f}ELF and nothing else");
+    workdir.run(&["inspect", &garbage]).ends(65, &["garbage"]);
+    workdir
         .run(&["inspect", "none"])
         .ends(127, &["none: not found"]);
 }
 
 #[test]
 fn the_doctor_finds_its_race_and_misses_the_libraries() {
-    let place = Place::new();
-    let ran = place.run(&["doctor"]);
+    let workdir = Workdir::new();
+    let ran = workdir.run(&["doctor"]);
     assert_eq!(ran.code, 70, "{}", ran.stdout);
     for word in [
         "FAIL libraries",

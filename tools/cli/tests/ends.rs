@@ -112,7 +112,7 @@ impl Ended {
 }
 
 #[test]
-fn a_launch_that_is_interrupted_tells_what_it_has_found() {
+fn a_launch_that_is_interrupted_reports_what_it_has_found() {
     let modes: [(Way, &[&str]); 5] = [
         (Way::Simulated, &[]),
         (Way::Simulated, &["--mode", "fast"]),
@@ -295,7 +295,7 @@ fn a_program_that_ends_itself_keeps_what_was_found_before() {
 }
 
 #[test]
-fn a_kernel_of_a_file_that_is_interrupted_tells_what_it_has_found() {
+fn a_kernel_of_a_file_that_is_interrupted_reports_what_it_has_found() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/ends.ptx");
     let mut command = command(Way::Simulated, folder.path());

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::place::Place;
+use crate::workdir::Workdir;
 
 /// Two kernels. In `sum` all threads add to one word (a read and a write race with a write), and write another one; in
 /// `shift` a value is read from a neighbour's element of shared memory, without a barrier.
@@ -47,23 +47,23 @@ fn fingerprints(source: &str, kernel: &str) -> BTreeSet<String> {
 }
 
 /// A place with `k.cu` and, made of it, `k.ptx`.
-fn compile(source: &str, lines: bool) -> Place {
+fn compile(source: &str, lines: bool) -> Workdir {
     let nvcc = toolkit::require("nvcc").unwrap_or_else(|why| panic!("{why}"));
-    let place = Place::new();
-    place.write("k.cu", source);
+    let workdir = Workdir::new();
+    workdir.write("k.cu", source);
     let mut compile = Command::new(nvcc);
-    compile.args(["-ptx", "-o"]).arg(place.path("k.ptx"));
+    compile.args(["-ptx", "-o"]).arg(workdir.path("k.ptx"));
     compile
         .args(lines.then_some("-lineinfo"))
-        .arg(place.path("k.cu"));
+        .arg(workdir.path("k.cu"));
     let built = compile.output().unwrap();
     let said = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{said}");
-    place
+    workdir
 }
 
 fn pairs(source: &str, kernel: &str, lines: bool) -> Vec<String> {
-    let place = compile(source, lines);
+    let workdir = compile(source, lines);
     let launch = "k.ptx --grid 2 --block 64 --arg u32[128]:";
     let mut arguments: Vec<String> = launch.split(' ').map(str::to_owned).collect();
     let words: Vec<String> = (0..128).map(|n| n.to_string()).collect();
@@ -74,8 +74,8 @@ fn pairs(source: &str, kernel: &str, lines: bool) -> Vec<String> {
     }
     arguments.extend(["--kernel", kernel, "--format", "json:r.json"].map(str::to_owned));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    place.tool(&arguments).ends(66, &[]);
-    let report = place.json("r.json");
+    workdir.tool(&arguments).ends(66, &[]);
+    let report = workdir.json("r.json");
     let races = report["races"].as_array().unwrap();
     let related = |race: &serde_json::Value| race["related"].as_array().unwrap().clone();
     let pairs = races
@@ -203,15 +203,15 @@ __global__ void add(int *lock, int *data)
 
 #[test]
 fn a_baseline_of_one_mode_holds_in_the_others() {
-    let place = compile(LOCK, true);
+    let workdir = compile(LOCK, true);
     let launch = "k.ptx --kernel add --grid 2 --block 32 --arg u32[1] --arg u32[2]";
     let run = |mode: &str, more: &str| {
         let words = format!("{launch} {mode} {more}");
         let words: Vec<&str> = words.split_whitespace().collect();
-        place.tool(&words)
+        workdir.tool(&words)
     };
     let ids = |baseline: &str| {
-        let baseline = place.json(baseline);
+        let baseline = workdir.json(baseline);
         let races = baseline["races"].as_array().unwrap().iter();
         races
             .map(|race| race["id"].to_string())
@@ -223,8 +223,8 @@ fn a_baseline_of_one_mode_holds_in_the_others() {
         run(mode, &format!("--save {n}.crr")).ends(66, &[]);
         let (of, to) = (format!("{n}.crr"), format!("{n}.json"));
         let create = ["baseline", "create", &of, "-b", &to];
-        place.tool(&create).ends(0, &[]);
-        let races = place.json(&of);
+        workdir.tool(&create).ends(0, &[]);
+        let races = workdir.json(&of);
         let races = races["races"].as_array().unwrap();
         assert_eq!(ids(&to).len(), 4, "{mode}: {:?}", ids(&to));
         rules.insert(
@@ -240,7 +240,7 @@ fn a_baseline_of_one_mode_holds_in_the_others() {
             let new = run(mode, &format!("--baseline {known}.json --new-only"));
             new.ends(0, &["0 races", "in baseline"]).lacks(&["error["]);
             let [old, new] = [known, n].map(|n| format!("{n}.crr"));
-            let diff = place.tool(&["diff", &old, &new]);
+            let diff = workdir.tool(&["diff", &old, &new]);
             diff.ends(0, &[]);
             assert!(
                 diff.stdout.contains("SUMMARY: 0 new, 0 gone, "),
@@ -249,8 +249,8 @@ fn a_baseline_of_one_mode_holds_in_the_others() {
             );
         }
         let known = format!("{known}.crr");
-        let suppress = place.tool(&["suppress", &known, "--reason", "known"]);
-        place.write("known.toml", &suppress.stdout);
+        let suppress = workdir.tool(&["suppress", &known, "--reason", "known"]);
+        workdir.write("known.toml", &suppress.stdout);
         for mode in modes {
             run(mode, "--suppressions known.toml --strict").ends(0, &["0 races"]);
         }

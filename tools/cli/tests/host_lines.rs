@@ -32,7 +32,7 @@ fn run(way: common::Way, program: &Path) -> (String, String, Value) {
 }
 
 #[test]
-fn a_program_with_debug_information_tells_where_it_launches() {
+fn a_program_with_debug_information_shows_where_it_launches() {
     let ptx = include_str!("c/choice.ptx");
     let program = common::compile_with("choice", "with-lines", ptx, &["-g", "-ldl"]);
     for way in WAYS {
@@ -51,15 +51,15 @@ fn a_program_with_debug_information_tells_where_it_launches() {
             let file = frame["file"].as_str().unwrap();
             assert!(file.ends_with("tests/c/choice.c"), "{file}");
         }
-        let place = format!(
+        let workdir = format!(
             "choice.c:{} launch",
             line("CUresult result = cuLaunchKernel(")
         );
         for shown in [&text, &page] {
             assert!(shown.contains(", launched at "), "{way:?} {shown}");
             assert!(
-                shown.contains(&place),
-                "{way:?} {place} is missing in {shown}"
+                shown.contains(&workdir),
+                "{way:?} {workdir} is missing in {shown}"
             );
         }
     }

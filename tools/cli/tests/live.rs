@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::common::{self, WAYS, built, command};
-use crate::place::{Place, RACY};
+use crate::workdir::{RACY, Workdir};
 use serde_json::Value;
 
 /// More than enough for a program that is checked.
@@ -20,7 +20,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_race_is_told_while_the_program_runs() {
+fn a_race_is_reported_while_the_program_runs() {
     for way in WAYS {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.jsonl");
@@ -41,9 +41,9 @@ fn a_race_is_told_while_the_program_runs() {
             assert!(tool.try_wait().unwrap().is_none(), "{way:?}: it has ended");
             std::thread::sleep(Duration::from_millis(20));
         }
-        let told = read();
-        assert_eq!(told[0]["type"], "race", "{way:?}");
-        assert_eq!(told[0]["race"]["kernel"]["name"], "count");
+        let reported = read();
+        assert_eq!(reported[0]["type"], "race", "{way:?}");
+        assert_eq!(reported[0]["race"]["kernel"]["name"], "count");
         os::signals::send(tool.id(), 15);
         let output = tool.wait_with_output().unwrap();
         let text = common::text(&output.stderr);
@@ -69,16 +69,16 @@ fn a_race_is_told_while_the_program_runs() {
 }
 
 #[test]
-fn a_kernel_and_a_saved_report_are_told_in_the_end() {
-    let place = Place::new();
-    let ran = place.run_kernel(RACY, &["--format", "jsonl", "--save", "r.crr"]);
+fn a_kernel_and_a_saved_report_are_reported_in_the_end() {
+    let workdir = Workdir::new();
+    let ran = workdir.run_kernel(RACY, &["--format", "jsonl", "--save", "r.crr"]);
     assert_eq!(ran.code, 66, "{}", ran.stderr);
     // Nothing else is on the stream of the lines.
     let first = lines(&ran.stderr);
-    let again = place.tool(&["report", "r.crr", "--format", "jsonl"]);
+    let again = workdir.tool(&["report", "r.crr", "--format", "jsonl"]);
     assert_eq!(lines(&again.stdout), first);
     let types: Vec<&Value> = first.iter().map(|line| &line["type"]).collect();
-    let races = place.json("r.crr")["races"].as_array().unwrap().len();
+    let races = workdir.json("r.crr")["races"].as_array().unwrap().len();
     assert_eq!(types.len(), races + 1, "{types:?}");
     assert_eq!(types.last().unwrap().as_str(), Some("summary"));
     assert!(races > 0);

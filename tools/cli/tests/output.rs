@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
-use crate::place::{COUNT, Place, RACY};
+use crate::workdir::{COUNT, RACY, Workdir};
 
 /// Block 0 and block 1 increment a word.
 const KERNEL: &str = include_str!("c/count.ptx");
@@ -12,15 +12,15 @@ const KERNEL: &str = include_str!("c/count.ptx");
 const ESCAPES: &str = "\x1b[2J\x1b]0;name\x07";
 
 /// A folder with a kernel.
-fn with(kernel: &str) -> Place {
-    let place = Place::new();
-    place.write("count.ptx", kernel);
-    place
+fn with(kernel: &str) -> Workdir {
+    let workdir = Workdir::new();
+    workdir.write("count.ptx", kernel);
+    workdir
 }
 
 /// Runs the kernel on two blocks.
-fn run(place: &Place, more: &[&str]) -> Output {
-    place.command(&[&COUNT, more].concat()).output().unwrap()
+fn run(workdir: &Workdir, more: &[&str]) -> Output {
+    workdir.command(&[&COUNT, more].concat()).output().unwrap()
 }
 
 fn racing() -> String {
@@ -33,14 +33,14 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn json_on_standard_error_is_nothing_but_json() {
-    let place = with(&racing());
-    let output = run(&place, &["--format", "json"]);
+    let workdir = with(&racing());
+    let output = run(&workdir, &["--format", "json"]);
     assert_eq!(output.status.code(), Some(66));
     let report: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(report["summary"]["outcome"], "races");
     // Beside text the first line says what runs where.
     let output = run(
-        &place,
+        &workdir,
         &["--format", "json:report.json", "--format", "text"],
     );
     assert!(text(&output.stderr).starts_with("cudarun-check 0"));
@@ -48,22 +48,22 @@ fn json_on_standard_error_is_nothing_but_json() {
 
 #[test]
 fn a_dash_is_standard_output() {
-    let place = with(&racing());
+    let workdir = with(&racing());
     for flags in [["--format", "json:-"], ["--save", "-"]] {
-        let output = run(&place, &flags);
+        let output = run(&workdir, &flags);
         assert_eq!(output.status.code(), Some(66));
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["summary"]["outcome"], "races");
         assert!(text(&output.stderr).starts_with("cudarun-check 0"));
     }
-    let output = run(&place, &["-o", "-"]);
+    let output = run(&workdir, &["-o", "-"]);
     assert!(text(&output.stdout).contains("SUMMARY: "), "{output:?}");
-    assert!(!place.path("-").exists());
+    assert!(!workdir.path("-").exists());
 }
 
 #[test]
 fn a_terminal_is_as_wide_as_columns_says() {
-    let place = with(&racing());
+    let workdir = with(&racing());
     let widest = |columns: &str| {
         let (mut terminal, other_side) = pty_process::blocking::open().unwrap();
         terminal.resize(pty_process::Size::new(24, 90)).unwrap();
@@ -71,7 +71,7 @@ fn a_terminal_is_as_wide_as_columns_says() {
             .env("CUDARUN_CHECK_DRIVER", "/nowhere/libcuda.so.1")
             .envs([("COLUMNS", columns), ("NO_COLOR", "1"), ("TERM", "xterm")])
             .args(COUNT)
-            .current_dir(place.path(""))
+            .current_dir(workdir.path(""))
             .spawn(other_side)
             .unwrap();
         let mut seen = Vec::new();
@@ -99,8 +99,8 @@ fn a_terminal_is_as_wide_as_columns_says() {
 
 #[test]
 fn a_report_that_a_file_does_not_take_is_on_standard_error() {
-    let place = with(&racing());
-    let output = run(&place, &["--log-file", "/dev/full"]);
+    let workdir = with(&racing());
+    let output = run(&workdir, &["--log-file", "/dev/full"]);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(66), "{stderr}");
     assert!(
@@ -135,8 +135,8 @@ fn a_report_that_standard_error_does_not_take_is_an_error() {
 
 #[test]
 fn a_run_that_cannot_begin_has_an_annotation() {
-    let place = Place::new();
-    let mut command = place.command(&["run", "--quiet", "./no_such_program"]);
+    let workdir = Workdir::new();
+    let mut command = workdir.command(&["run", "--quiet", "./no_such_program"]);
     let output = command.env("GITHUB_ACTIONS", "true").output().unwrap();
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(127), "{stderr}");
@@ -152,10 +152,10 @@ fn a_run_that_cannot_begin_has_an_annotation() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_panic() {
-    let place = with(&racing());
+    let workdir = with(&racing());
     for arguments in [&["inspect", "count.ptx"][..], &["doctor"]] {
         for full in [false, true] {
-            let mut command = place.command(arguments);
+            let mut command = workdir.command(arguments);
             let stdout = match full {
                 true => std::fs::File::create("/dev/full").unwrap().into(),
                 false => Stdio::piped(),
@@ -172,7 +172,7 @@ fn a_reader_that_goes_away_is_no_panic() {
             assert_ne!(output.status.code(), Some(101), "{arguments:?}");
         }
     }
-    let mut command = place.command(&COUNT);
+    let mut command = workdir.command(&COUNT);
     let full = std::fs::File::create("/dev/full").unwrap();
     let status = command.stderr(full).status().unwrap();
     assert_eq!(status.code(), Some(66));
@@ -180,10 +180,10 @@ fn a_reader_that_goes_away_is_no_panic() {
 
 #[test]
 fn what_standard_output_does_not_take_is_an_error() {
-    let place = with(&racing());
-    assert_eq!(run(&place, &["--save", "r.crr"]).status.code(), Some(66));
+    let workdir = with(&racing());
+    assert_eq!(run(&workdir, &["--save", "r.crr"]).status.code(), Some(66));
     let create = ["baseline", "create", "r.crr"];
-    let created = place.command(&create).output().unwrap();
+    let created = workdir.command(&create).output().unwrap();
     assert_eq!(created.status.code(), Some(0), "{created:?}");
     let json = [&COUNT[..], &["--format", "json:-"]].concat();
     for arguments in [
@@ -202,7 +202,7 @@ fn what_standard_output_does_not_take_is_an_error() {
         &json,
     ] {
         let full = std::fs::File::create("/dev/full").unwrap();
-        let mut command = place.command(arguments);
+        let mut command = workdir.command(arguments);
         let output = command.stdout(full).output().unwrap();
         let stderr = text(&output.stderr);
         // As with files, races of a run win.
@@ -211,7 +211,7 @@ fn what_standard_output_does_not_take_is_an_error() {
         let said = "to standard output: No space left on device";
         assert!(stderr.contains(said), "{arguments:?}: {stderr}");
         // A reader that has seen enough is content.
-        let mut command = place.command(arguments);
+        let mut command = workdir.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut tool = command.spawn().unwrap();
         drop(tool.stdout.take());
@@ -232,12 +232,12 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
         + &format!("\n.file 1 \"evil{ESCAPES}.cu\"\n");
     let unknown = racing().replacen("ld.param", &format!("bogus{ESCAPES}.u32 x; ld.param"), 1);
     for kernel in [named, unknown] {
-        let place = with(&kernel);
-        let inspected = place.command(&["inspect", "count.ptx"]).output().unwrap();
+        let workdir = with(&kernel);
+        let inspected = workdir.command(&["inspect", "count.ptx"]).output().unwrap();
         for output in [
-            run(&place, &[]),
-            run(&place, &["--color", "always"]),
-            run(&place, &["--format", "html"]),
+            run(&workdir, &[]),
+            run(&workdir, &["--color", "always"]),
+            run(&workdir, &["--format", "html"]),
             inspected,
         ] {
             for bytes in [output.stdout, output.stderr] {
@@ -249,8 +249,8 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
             }
         }
     }
-    let place = with("");
-    let output = place
+    let workdir = with("");
+    let output = workdir
         .command(&[&format!("no{ESCAPES}such")])
         .output()
         .unwrap();
@@ -259,10 +259,10 @@ fn control_characters_of_files_do_not_reach_the_terminal() {
 
 #[test]
 fn formats_do_not_mix_on_a_stream() {
-    let place = with(&racing());
+    let workdir = with(&racing());
     for formats in [["json", "jsonl"], ["text", "json"], ["github", "sarif"]] {
         let [one, other] = formats;
-        let output = run(&place, &["--format", one, "--format", other]);
+        let output = run(&workdir, &["--format", one, "--format", other]);
         let err = text(&output.stderr);
         assert_eq!(output.status.code(), Some(64), "{formats:?}: {err}");
         assert!(
@@ -271,21 +271,21 @@ fn formats_do_not_mix_on_a_stream() {
         );
     }
     for (one, other) in [("text", "github"), ("text", "json:report.json")] {
-        let output = run(&place, &["--format", one, "--format", other]);
+        let output = run(&workdir, &["--format", one, "--format", other]);
         assert_eq!(output.status.code(), Some(66), "{one} {other}: {output:?}");
     }
 }
 
 #[test]
 fn every_format_goes_to_its_file() {
-    let place = with(&racing());
+    let workdir = with(&racing());
     let names = ["json", "sarif", "junit", "github", "markdown", "html"];
     let formats: Vec<String> = names
         .iter()
         .map(|name| format!("{name}:report.{name}"))
         .collect();
     let flags: Vec<&str> = formats.iter().flat_map(|of| ["--format", of]).collect();
-    let output = run(&place, &flags);
+    let output = run(&workdir, &flags);
     assert_eq!(output.status.code(), Some(66), "{}", text(&output.stderr));
     for (name, part) in names.into_iter().zip([
         "\"rule\": \"CR003\"",
@@ -295,20 +295,20 @@ fn every_format_goes_to_its_file() {
         "| CR003 inter-block race |",
         "CR003 inter-block race",
     ]) {
-        let report = std::fs::read_to_string(place.path(&format!("report.{name}"))).unwrap();
+        let report = std::fs::read_to_string(workdir.path(&format!("report.{name}"))).unwrap();
         assert!(
             report.contains(part) && report.contains("count.ptx"),
             "{name}: {report}"
         );
     }
-    let output = run(&place, &["--format", "sarif"]);
+    let output = run(&workdir, &["--format", "sarif"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
     assert_eq!(report["version"], "2.1.0");
 }
 
 #[test]
 fn two_outputs_to_one_file_are_refused() {
-    let place = with(&racing());
+    let workdir = with(&racing());
     for flags in [
         &["--format", "json:a", "--format", "junit:./a"][..],
         &["--format", "json:a", "--save", "a"],
@@ -322,30 +322,30 @@ fn two_outputs_to_one_file_are_refused() {
         ],
         &["--save", "a", "--record", "--log-file", "a"],
     ] {
-        let output = run(&place, flags);
+        let output = run(&workdir, flags);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(64), "{flags:?}: {said}");
         assert!(said.contains("another output goes to this file"), "{said}");
     }
     // What is no file takes them all.
     let flags = ["--format", "json:/dev/null", "--save", "/dev/null"];
-    assert_eq!(run(&place, &flags).status.code(), Some(66));
+    assert_eq!(run(&workdir, &flags).status.code(), Some(66));
     // Another process still writes it, and keeps what it has written.
-    let file = place.path("theirs");
+    let file = workdir.path("theirs");
     std::fs::write(&file, "kept").unwrap();
     let theirs = std::fs::File::open(&file).unwrap();
     theirs.lock().unwrap();
-    let output = run(&place, &["--save", "theirs"]);
+    let output = run(&workdir, &["--save", "theirs"]);
     assert_eq!(output.status.code(), Some(64), "{}", text(&output.stderr));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
     drop(theirs);
-    let output = run(&place, &["--save", "theirs"]);
+    let output = run(&workdir, &["--save", "theirs"]);
     assert_eq!(output.status.code(), Some(66), "{}", text(&output.stderr));
 }
 
 #[test]
 fn names_of_all_files_are_filled_in() {
-    let place = with(&racing());
+    let workdir = with(&racing());
     let flags = [
         "--format",
         "junit:%q{PATH_OF_RANK}.xml",
@@ -354,7 +354,7 @@ fn names_of_all_files_are_filled_in() {
         "--log-file",
         "%q{PATH_OF_RANK}.txt",
     ];
-    let output = run(&place, &flags);
+    let output = run(&workdir, &flags);
     assert_eq!(output.status.code(), Some(64));
     let said = text(&output.stderr);
     assert!(
@@ -362,21 +362,24 @@ fn names_of_all_files_are_filled_in() {
         "{said}"
     );
     let flags = flags.map(|flag| flag.replace("PATH_OF_RANK", "CARGO_PKG_NAME"));
-    let output = run(&place, &flags.each_ref().map(String::as_str));
+    let output = run(&workdir, &flags.each_ref().map(String::as_str));
     assert_eq!(output.status.code(), Some(66), "{}", text(&output.stderr));
     for end in ["xml", "crr"] {
         let name = format!("{}.{end}", env!("CARGO_PKG_NAME"));
-        assert!(place.path(&name).metadata().unwrap().len() > 100, "{name}");
+        assert!(
+            workdir.path(&name).metadata().unwrap().len() > 100,
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn a_job_of_github_actions_gets_annotations() {
-    let place = with(&racing());
+    let workdir = with(&racing());
     let job = |in_job: &str, more: &[&str]| {
-        let mut command = place.command(&[&COUNT, more].concat());
+        let mut command = workdir.command(&[&COUNT, more].concat());
         command.env("GITHUB_ACTIONS", in_job);
-        command.env("GITHUB_STEP_SUMMARY", place.path("summary.md"));
+        command.env("GITHUB_STEP_SUMMARY", workdir.path("summary.md"));
         text(&command.output().unwrap().stderr)
     };
     assert!(job("true", &[]).contains("\n::error title=CR003"));
@@ -384,11 +387,11 @@ fn a_job_of_github_actions_gets_annotations() {
     // Who chooses a format gets that one.
     assert!(!job("true", &["--format", "text"]).contains("\n::error"));
     // The summary of a step keeps what is there.
-    std::fs::write(place.path("summary.md"), "before\n").unwrap();
-    let summary = format!("markdown:{}", place.path("summary.md").display());
+    std::fs::write(workdir.path("summary.md"), "before\n").unwrap();
+    let summary = format!("markdown:{}", workdir.path("summary.md").display());
     job("true", &["--format", &summary]);
     job("true", &["--format", "markdown:./summary.md"]);
-    let summary = std::fs::read_to_string(place.path("summary.md")).unwrap();
+    let summary = std::fs::read_to_string(workdir.path("summary.md")).unwrap();
     assert!(summary.starts_with("before\n## cudarun-check"), "{summary}");
     assert_eq!(summary.matches("## cudarun-check").count(), 2);
 }
@@ -396,20 +399,20 @@ fn a_job_of_github_actions_gets_annotations() {
 /// GitHub takes paths for those below the checkout, and a job may run in a folder of it.
 #[test]
 fn github_finds_files_from_any_folder_of_the_checkout() {
-    let place = with(&racing());
-    let source = place.path("build/racy.cu");
-    std::fs::create_dir(place.path("build")).unwrap();
-    place.write("build/racy.cu", "\n(*word)++;\n");
+    let workdir = with(&racing());
+    let source = workdir.path("build/racy.cu");
+    std::fs::create_dir(workdir.path("build")).unwrap();
+    workdir.write("build/racy.cu", "\n(*word)++;\n");
     let with_lines = racing().replace("ld.param.u64", ".loc 1 2 1\n    ld.param.u64")
         + &format!("\n.file 1 \"{}\"\n", source.display());
-    place.write("build/count.ptx", &with_lines);
+    workdir.write("build/count.ptx", &with_lines);
     let formats = ["--format", "github", "--format", "sarif:races.sarif"];
     let paths = |checkout: Option<PathBuf>| {
-        let mut command = place.command(&[&COUNT, &formats[..]].concat());
-        command.current_dir(place.path("build"));
+        let mut command = workdir.command(&[&COUNT, &formats[..]].concat());
+        command.current_dir(workdir.path("build"));
         command.envs(checkout.map(|path| ("GITHUB_WORKSPACE", path)));
         let said = text(&command.output().unwrap().stderr);
-        let sarif = place.json("build/races.sarif");
+        let sarif = workdir.json("build/races.sarif");
         let of = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
         let of = of["artifactLocation"]["uri"].as_str().unwrap().to_owned();
         let annotated = said.split(",file=").nth(1).unwrap();
@@ -417,22 +420,22 @@ fn github_finds_files_from_any_folder_of_the_checkout() {
     };
     let both = |path: &str| (path.to_owned(), path.to_owned());
     assert_eq!(paths(None), both("racy.cu"));
-    assert_eq!(paths(Some(place.path(""))), both("build/racy.cu"));
+    assert_eq!(paths(Some(workdir.path(""))), both("build/racy.cu"));
     assert_eq!(paths(Some("".into())), both("racy.cu"));
 }
 
 /// What a run that could not begin leaves for CI services, which would take a missing file for a good one of before.
 #[test]
 fn a_run_that_could_not_begin_has_reports_too() {
-    let place = Place::new();
-    place.write("racy.ptx", "this is no PTX");
+    let workdir = Workdir::new();
+    workdir.write("racy.ptx", "this is no PTX");
     for (app, code, why) in [
         ("./missing", 127, "./missing: not found"),
         ("./racy.ptx", 65, "racy.ptx"),
     ] {
-        place.write("old.xml", "<testsuites/>");
+        workdir.write("old.xml", "<testsuites/>");
         let formats = ["junit:old.xml", "sarif:x.sarif", "json:x.json"];
-        let mut command = place.command(&["run"]);
+        let mut command = workdir.command(&["run"]);
         for format in formats {
             command.args(["--format", format]);
         }
@@ -440,18 +443,18 @@ fn a_run_that_could_not_begin_has_reports_too() {
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{stderr}");
         assert!(stderr.contains(why), "{stderr}");
-        let report: serde_json::Value = place.json("x.json");
+        let report: serde_json::Value = workdir.json("x.json");
         assert_eq!(report["summary"]["outcome"], "incomplete");
         let because = report["coverage"]["incomplete_because"].to_string();
         assert!(because.contains(why), "{because}");
-        let junit = place.read("old.xml");
+        let junit = workdir.read("old.xml");
         assert!(junit.contains("errors=\"1\""), "{junit}");
-        let sarif: serde_json::Value = place.json("x.sarif");
+        let sarif: serde_json::Value = workdir.json("x.sarif");
         let invocation = &sarif["runs"][0]["invocations"][0];
         assert_eq!(invocation["executionSuccessful"], false, "{invocation}");
     }
     // Where standard error is for a program, the report is all that is there.
-    let output = place
+    let output = workdir
         .command(&["run", "--format", "json", "./missing"])
         .output()
         .unwrap();

@@ -26,7 +26,7 @@ fn a_launch_ends_at_the_first_access_outside() {
 }
 
 #[test]
-fn or_goes_on_and_tells_each_of_them() {
+fn or_goes_on_and_reports_each_of_them() {
     for mode in MODES {
         let options = [mode, &["--oob", "continue", "--dump", "1"]].concat();
         let ran = run_as("--grid 1 --block 2", BEHIND, &options);

@@ -2,18 +2,18 @@
 
 use crate::channel;
 use crate::common::{Way, command, text};
-use crate::place::{Place, RACY};
+use crate::workdir::{RACY, Workdir};
 
 /// Both blocks write the same value, which is a warning.
 const SAME: &str = "st.global.u32 [%word], %step;";
 
 #[test]
 fn racecheck_is_the_tool() {
-    let place = Place::new();
-    let with = |tool| place.run_kernel(RACY, &["--tool", tool]);
+    let workdir = Workdir::new();
+    let with = |tool| workdir.run_kernel(RACY, &["--tool", tool]);
     with("racecheck").ends(66, &["error[CR003]"]);
     with("memcheck").ends(64, &["what compute-sanitizer's `racecheck` is"]);
-    let ran = place.tool(&["--check-exit-code", "yes", "./app"]);
+    let ran = workdir.tool(&["--check-exit-code", "yes", "./app"]);
     ran.ends(
         64,
         &["--check-exit-code is an option of compute-sanitizer: "],
@@ -22,10 +22,10 @@ fn racecheck_is_the_tool() {
 
 #[test]
 fn its_text_has_both_sides_and_a_summary() {
-    let ran = Place::new().run_kernel(RACY, &["-q", "--format", "sanitizer"]);
+    let ran = Workdir::new().run_kernel(RACY, &["-q", "--format", "sanitizer"]);
     let lines: Vec<&str> = ran.stderr.lines().collect();
-    let place = " in count.ptx:";
-    let access = |line: &str, start: &str| line.starts_with(start) && line.contains(place);
+    let workdir = " in count.ptx:";
+    let access = |line: &str, start: &str| line.starts_with(start) && line.contains(workdir);
     assert_eq!(lines[0], "========= COMPUTE-SANITIZER", "{}", ran.stderr);
     let one = "========= Error: Race reported between ";
     assert!(access(lines[1], one), "{}", ran.stderr);
@@ -48,9 +48,9 @@ fn its_text_has_both_sides_and_a_summary() {
 
 #[test]
 fn warnings_may_be_left_out_of_the_text_but_count() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     for (level, shown) in [("error", false), ("warning", true), ("warn", true)] {
-        let ran = place.run_kernel(SAME, &["--print-level", level]);
+        let ran = workdir.run_kernel(SAME, &["--print-level", level]);
         ran.ends(0, &["1 race (0 errors, 1 warning)"]);
         let hidden = "(1 warning not shown, --print-level error)";
         assert_eq!(
@@ -70,21 +70,21 @@ fn warnings_may_be_left_out_of_the_text_but_count() {
 
 #[test]
 fn a_gpu_may_be_required() {
-    let place = Place::new();
-    let required = place.tool(&["--require-gpu", "/bin/true"]);
-    let asked = place.tool(&["--device", "gpu", "/bin/true"]);
+    let workdir = Workdir::new();
+    let required = workdir.tool(&["--require-gpu", "/bin/true"]);
+    let asked = workdir.tool(&["--device", "gpu", "/bin/true"]);
     assert_eq!((required.code, &required.stderr), (69, &asked.stderr));
-    place
+    workdir
         .tool(&["--require-gpu", "--device", "sim", "/bin/true"])
         .ends(64, &["cannot be used with"]);
 }
 
 #[test]
 fn counts_for_prometheus_are_in_a_file_beside_the_report() {
-    let place = Place::new();
-    let ran = place.run_kernel(RACY, &["--metrics-file", "race.prom"]);
+    let workdir = Workdir::new();
+    let ran = workdir.run_kernel(RACY, &["--metrics-file", "race.prom"]);
     ran.ends(66, &["error[CR003]"]);
-    let written = place.read("race.prom");
+    let written = workdir.read("race.prom");
     let value = |name: &str| {
         let mut lines = written.lines();
         let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

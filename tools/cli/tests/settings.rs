@@ -1,29 +1,29 @@
 //! Options from `CUDARUN_CHECK_OPTIONS` and `cudarun-check.toml`, and which of several counts.
 
-use crate::place::{COUNT, Place, RACY, Ran};
+use crate::workdir::{COUNT, RACY, Ran, Workdir};
 
 const VARIABLE: &str = "CUDARUN_CHECK_OPTIONS";
 const FILE: &str = "cudarun-check.toml";
 
 /// A folder with a racy kernel, and a file of options in it.
-fn with(options: &str) -> Place {
-    let place = Place::new();
+fn with(options: &str) -> Workdir {
+    let workdir = Workdir::new();
     let kernel = include_str!("c/count.ptx").replace("${op}", RACY);
-    place.write("count.ptx", &kernel);
-    place.write(FILE, options);
-    place
+    workdir.write("count.ptx", &kernel);
+    workdir.write(FILE, options);
+    workdir
 }
 
 /// Runs the kernel with further options on the command line and in the environment.
-fn run(place: &Place, line: &[&str], environment: &str) -> Ran {
-    let mut command = place.command(&[&COUNT, line].concat());
+fn run(workdir: &Workdir, line: &[&str], environment: &str) -> Ran {
+    let mut command = workdir.command(&[&COUNT, line].concat());
     command.env(VARIABLE, environment);
     command.output().unwrap().into()
 }
 
 #[test]
 fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
-    let place = with("error_exitcode = 3\n");
+    let workdir = with("error_exitcode = 3\n");
     let line = &["--error-exitcode", "5"][..];
     let environment = "--error-exitcode 4";
     for (code, line, environment) in [
@@ -32,40 +32,45 @@ fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
         (5, line, ""),
         (5, line, environment),
     ] {
-        run(&place, line, environment).ends(code, &[]);
+        run(&workdir, line, environment).ends(code, &[]);
     }
-    place.write(FILE, "");
-    run(&place, &[], "").ends(66, &[]);
+    workdir.write(FILE, "");
+    run(&workdir, &[], "").ends(66, &[]);
 }
 
 #[test]
 fn a_list_is_taken_from_one_place_as_a_whole() {
-    let place = with("kernel-name = [\"other\", \"third\"]\n");
-    run(&place, &[], "").ends(75, &["nothing was checked: the options select no launch"]);
-    run(&place, &[], "--kernel-name count").ends(66, &[]);
-    run(&place, &["--kernel-name", "fourth"], "--kernel-name count").ends(75, &[]);
-    place.write(FILE, "kernel-name = [\"other\", \"count\"]\n");
-    run(&place, &[], "").ends(66, &[]);
+    let workdir = with("kernel-name = [\"other\", \"third\"]\n");
+    run(&workdir, &[], "").ends(75, &["nothing was checked: the options select no launch"]);
+    run(&workdir, &[], "--kernel-name count").ends(66, &[]);
+    run(
+        &workdir,
+        &["--kernel-name", "fourth"],
+        "--kernel-name count",
+    )
+    .ends(75, &[]);
+    workdir.write(FILE, "kernel-name = [\"other\", \"count\"]\n");
+    run(&workdir, &[], "").ends(66, &[]);
 }
 
 #[test]
 fn an_option_takes_the_place_of_one_that_it_excludes() {
-    let place = with("strict = true\nprogress = true\nexclude-kernel = \"count\"\n");
-    run(&place, &[], "").ends(75, &[]);
-    run(&place, &["--allow-incomplete"], "").ends(0, &[]);
-    run(&place, &[], "--allow-incomplete").ends(0, &[]);
-    run(&place, &["--strict"], "--allow-incomplete").ends(75, &[]);
+    let workdir = with("strict = true\nprogress = true\nexclude-kernel = \"count\"\n");
+    run(&workdir, &[], "").ends(75, &[]);
+    run(&workdir, &["--allow-incomplete"], "").ends(0, &[]);
+    run(&workdir, &[], "--allow-incomplete").ends(0, &[]);
+    run(&workdir, &["--strict"], "--allow-incomplete").ends(75, &[]);
     // False is what the option is without the file.
-    place.write(FILE, "strict = false\nexclude-kernel = \"count\"\n");
-    run(&place, &["--allow-incomplete"], "").ends(0, &[]);
+    workdir.write(FILE, "strict = false\nexclude-kernel = \"count\"\n");
+    run(&workdir, &["--allow-incomplete"], "").ends(0, &[]);
 }
 
 #[test]
 fn words_are_quoted_as_in_a_shell() {
-    let place = with("");
+    let workdir = with("");
     let options = "--error-exitcode=7 --kernel-name 'regex:^co.nt$' --log-file \"a b.txt\"";
-    run(&place, &[], options).ends(7, &[]);
-    assert!(place.read("a b.txt").contains("error[CR003]"));
+    run(&workdir, &[], options).ends(7, &[]);
+    assert!(workdir.read("a b.txt").contains("error[CR003]"));
     for (options, words) in [
         ("--seed 'x", "a quotation mark is not closed"),
         ("--seed x", "invalid value 'x' for '--seed <N>'"),
@@ -79,23 +84,23 @@ fn words_are_quoted_as_in_a_shell() {
         ("--help", "--help is for the command line"),
     ] {
         let why = format!("cudarun-check: {VARIABLE}: {words}");
-        run(&place, &[], options).ends(64, &[&why]);
+        run(&workdir, &[], options).ends(64, &[&why]);
     }
 }
 
 #[test]
 fn the_file_is_found_upward_named_or_left_out() {
-    let place = with("error-exitcode = 3\n");
-    std::fs::create_dir_all(place.path("a/b")).unwrap();
+    let workdir = with("error-exitcode = 3\n");
+    std::fs::create_dir_all(workdir.path("a/b")).unwrap();
     let inside = |line: &[&str]| -> Ran {
-        let mut command = place.command(&[&["../../count.ptx"], &COUNT[1..], line].concat());
-        command.current_dir(place.path("a/b"));
+        let mut command = workdir.command(&[&["../../count.ptx"], &COUNT[1..], line].concat());
+        command.current_dir(workdir.path("a/b"));
         command.env_remove(VARIABLE).output().unwrap().into()
     };
-    let file = place.path(FILE).display().to_string();
+    let file = workdir.path(FILE).display().to_string();
     inside(&[]).ends(3, &[&format!(", with the options of {file}\n")]);
     // The nearest one counts, and it alone.
-    place.write("a/cudarun-check.toml", "fail-on = \"never\"\n");
+    workdir.write("a/cudarun-check.toml", "fail-on = \"never\"\n");
     inside(&[]).ends(0, &[]);
     inside(&["--no-config"])
         .ends(66, &[])
@@ -105,23 +110,23 @@ fn the_file_is_found_upward_named_or_left_out() {
     let missing = inside(&["--config", "none.toml"]);
     missing.ends(65, &["none.toml: cannot read options"]);
     let from_environment = format!("--config {file}");
-    run(&place, &["--no-config"], &from_environment).ends(66, &[]);
+    run(&workdir, &["--no-config"], &from_environment).ends(66, &[]);
 }
 
 #[test]
 fn paths_are_relative_to_the_file() {
     let options = "suppressions = [\"known.toml\"]\nformat = [\"text\", \"json:r.json\"]\n";
-    let place = with(options);
-    place.write(
+    let workdir = with(options);
+    workdir.write(
         "known.toml",
         "[[suppress]]\nkernel = \"count\"\nreason = \"a test\"\n",
     );
-    std::fs::create_dir(place.path("a")).unwrap();
-    let mut command = place.command(&[&["../count.ptx"], &COUNT[1..]].concat());
-    command.current_dir(place.path("a")).env_remove(VARIABLE);
+    std::fs::create_dir(workdir.path("a")).unwrap();
+    let mut command = workdir.command(&[&["../count.ptx"], &COUNT[1..]].concat());
+    command.current_dir(workdir.path("a")).env_remove(VARIABLE);
     let ran: Ran = command.output().unwrap().into();
     ran.ends(0, &["1 suppressed"]);
-    assert_eq!(place.json("r.json")["summary"]["suppressed"], 1);
+    assert_eq!(workdir.json("r.json")["summary"]["suppressed"], 1);
 }
 
 #[test]
@@ -145,38 +150,38 @@ fn what_makes_no_sense_is_65_with_the_line_and_what_to_do() {
             "`kernel-name` is a string or a number",
         ),
     ] {
-        let place = with(&format!("# options\n\n{line}\n"));
-        let ran = run(&place, &[], "");
-        let file = place.path(FILE).display().to_string();
+        let workdir = with(&format!("# options\n\n{line}\n"));
+        let ran = run(&workdir, &[], "");
+        let file = workdir.path(FILE).display().to_string();
         ran.ends(65, &[&format!("cudarun-check: {file}:3: "), words]);
     }
 }
 
 #[test]
-fn options_that_exclude_each_other_are_told_with_their_file() {
-    let place = with("strict = true\nallow-incomplete = true\n");
-    let file = place.path(FILE).display().to_string();
+fn options_that_exclude_each_other_are_reported_with_their_file() {
+    let workdir = with("strict = true\nallow-incomplete = true\n");
+    let file = workdir.path(FILE).display().to_string();
     let words = format!("{file}: the argument '--allow-incomplete' cannot be used with '--strict'");
-    run(&place, &[], "").ends(65, &[&words]);
+    run(&workdir, &[], "").ends(65, &[&words]);
 }
 
 #[test]
 fn an_option_whose_value_may_be_left_out_may_be_true() {
-    let place = with("record = true\nsave = \"run.crr\"\n");
-    run(&place, &[], "").ends(66, &[]);
-    let ran = place.tool(&["replay", "run.crr"]);
+    let workdir = with("record = true\nsave = \"run.crr\"\n");
+    run(&workdir, &[], "").ends(66, &[]);
+    let ran = workdir.tool(&["replay", "run.crr"]);
     assert_eq!(ran.code, 66, "{}", ran.stderr);
-    place.write(FILE, "record = false\nsave = \"run.crr\"\n");
-    run(&place, &[], "").ends(66, &[]);
-    place
+    workdir.write(FILE, "record = false\nsave = \"run.crr\"\n");
+    run(&workdir, &[], "").ends(66, &[]);
+    workdir
         .tool(&["replay", "run.crr"])
         .ends(65, &["no recorded launches"]);
 }
 
 #[test]
 fn other_commands_take_no_options_from_them() {
-    let place = with("nonsense = 3\n");
-    let mut command = place.command(&["explain", "CR003"]);
+    let workdir = with("nonsense = 3\n");
+    let mut command = workdir.command(&["explain", "CR003"]);
     let ran: Ran = command.env(VARIABLE, "--nonsense").output().unwrap().into();
     ran.ends(0, &[]);
 }

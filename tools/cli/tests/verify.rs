@@ -1,17 +1,17 @@
 //! `verify`: what one run proves of all runs, and what is in the way.
 
-use crate::place::{Place, Ran};
+use crate::workdir::{Ran, Workdir};
 
 /// Verifies a kernel of a file on one block.
 fn verify(kernel: &str, block: &str, arguments: &[&str]) -> (Ran, serde_json::Value) {
-    let (place, ran) = run(kernel, block, "json:report", arguments);
-    (ran, place.json("report")["verified"][0].clone())
+    let (workdir, ran) = run(kernel, block, "json:report", arguments);
+    (ran, workdir.json("report")["verified"][0].clone())
 }
 
 /// The same with a format and a file besides text.
-fn run(kernel: &str, block: &str, format: &str, arguments: &[&str]) -> (Place, Ran) {
-    let place = Place::new();
-    place.write("verify.ptx", include_str!("c/verify.ptx"));
+fn run(kernel: &str, block: &str, format: &str, arguments: &[&str]) -> (Workdir, Ran) {
+    let workdir = Workdir::new();
+    workdir.write("verify.ptx", include_str!("c/verify.ptx"));
     let mut words = vec!["verify", "--format", "text", "--format", format];
     words.extend([
         "verify.ptx",
@@ -23,8 +23,8 @@ fn run(kernel: &str, block: &str, format: &str, arguments: &[&str]) -> (Place, R
         block,
     ]);
     words.extend(arguments);
-    let ran = place.tool(&words);
-    (place, ran)
+    let ran = workdir.tool(&words);
+    (workdir, ran)
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn sarif_has_a_result_for_what_is_in_the_way() {
         before.unwrap().lines().count()
     };
     let sarif = |kernel: &str, block: &str, arguments: &[&str]| {
-        let (place, ran) = run(kernel, block, "sarif:report", arguments);
-        (ran, place.json("report")["runs"][0].clone())
+        let (workdir, ran) = run(kernel, block, "sarif:report", arguments);
+        (ran, workdir.json("report")["runs"][0].clone())
     };
     let tickets = ["--arg", "u32[64]", "--arg", "u32[1]"];
     let allowed = [&tickets[..], &["--allow-unknown"]].concat();
@@ -108,9 +108,9 @@ fn sarif_has_a_result_for_what_is_in_the_way() {
             ("locations", "st.global.u32 [%out], %ticket"),
             ("relatedLocations", "atom.global.add"),
         ] {
-            let place = &results[0][locations][0]["physicalLocation"];
-            assert_eq!(place["artifactLocation"]["uri"], "verify.ptx");
-            assert_eq!(place["region"]["startLine"], line(instruction));
+            let workdir = &results[0][locations][0]["physicalLocation"];
+            assert_eq!(workdir["artifactLocation"]["uri"], "verify.ptx");
+            assert_eq!(workdir["region"]["startLine"], line(instruction));
         }
     }
     let (ran, raced) = sarif("neighbour", "32", &["--arg", "u32[32]"]);
@@ -202,10 +202,10 @@ fn flags_that_cannot_prove_anything_are_refused() {
         &["--model", "scoped"],
         &["--space", "shared"],
     ] {
-        let place = Place::new();
-        place.write("verify.ptx", include_str!("c/verify.ptx"));
+        let workdir = Workdir::new();
+        workdir.write("verify.ptx", include_str!("c/verify.ptx"));
         let words = [&["verify"], flags, &["verify.ptx"]].concat();
-        let ran = place.tool(&words);
+        let ran = workdir.tool(&words);
         ran.ends(64, &["verify does not go with --"]);
     }
 }
@@ -231,8 +231,8 @@ const PARTS: &str = ".version 8.0
 
 /// Verifies that kernel under assumptions.
 fn assume(numbers: [u32; 2], assumptions: &[&str]) -> (Ran, serde_json::Value) {
-    let place = Place::new();
-    place.write("parts.ptx", PARTS);
+    let workdir = Workdir::new();
+    workdir.write("parts.ptx", PARTS);
     let mut words = vec!["verify", "--format", "text", "--format", "json:report"];
     for of in assumptions {
         words.extend(["--assume", of]);
@@ -248,10 +248,10 @@ fn assume(numbers: [u32; 2], assumptions: &[&str]) -> (Ran, serde_json::Value) {
         "u32[200]",
     ]);
     words.extend(["--arg", &numbers[0], "--arg", &numbers[1]]);
-    let ran = place.tool(&words);
+    let ran = workdir.tool(&words);
     let verified = match ran.code {
         64 => serde_json::Value::Null,
-        _ => place.json("report")["verified"][0].clone(),
+        _ => workdir.json("report")["verified"][0].clone(),
     };
     (ran, verified)
 }
@@ -353,18 +353,18 @@ fn swizzled(exchange: &str) -> String {
 #[test]
 fn a_right_swizzle_is_proved_and_a_wrong_one_has_a_witness() {
     let words = ["--grid", "2", "--block", "64", "--arg", "u32[1]"];
-    let place = Place::new();
-    place.write("tile.ptx", &swizzled("xor"));
-    let ran = place.tool(&[&["verify", "--format", "text", "tile.ptx"][..], &words].concat());
+    let workdir = Workdir::new();
+    workdir.write("tile.ptx", &swizzled("xor"));
+    let ran = workdir.tool(&[&["verify", "--format", "text", "tile.ptx"][..], &words].concat());
     ran.ends(0, &["PROVED (all schedules, all data): tile, 1 launch\n"]);
-    place.write("tile.ptx", &swizzled("or"));
+    workdir.write("tile.ptx", &swizzled("or"));
     let save = [
         "verify", "--record", "--save", "run.crr", "--format", "text", "tile.ptx",
     ];
-    let ran = place.tool(&[&save[..], &words].concat());
+    let ran = workdir.tool(&[&save[..], &words].concat());
     ran.ends(66, &["RACE: tile, 1 launch\n", "tile.ptx:15"]);
     // Another process sees the race again.
-    let again = place.tool(&["replay", "run.crr", "--format", "json"]);
+    let again = workdir.tool(&["replay", "run.crr", "--format", "json"]);
     again.ends(66, &[]);
     let again: serde_json::Value = serde_json::from_str(&again.stdout).expect("JSON");
     assert_eq!(again["faithful"], true);

@@ -143,10 +143,10 @@ fn wanted(help: &str) -> Vec<Edit> {
         }
         return edits;
     }
-    let (text, places) = match help.split_once("put ") {
+    let (text, targets) = match help.split_once("put ") {
         Some((_, rest)) if rest.starts_with("a barrier of the cluster (") => {
             match rest.split_once(") ") {
-                Some((_, places)) => ("barrier.cluster.arrive; barrier.cluster.wait;", places),
+                Some((_, targets)) => ("barrier.cluster.arrive; barrier.cluster.wait;", targets),
                 None => return Vec::new(),
             }
         }
@@ -154,7 +154,7 @@ fn wanted(help: &str) -> Vec<Edit> {
             let call = rest
                 .strip_prefix('`')
                 .and_then(|rest| rest.split_once("` "));
-            let Some((call, places)) = call else {
+            let Some((call, targets)) = call else {
                 return Vec::new();
             };
             let text = match call {
@@ -164,13 +164,13 @@ fn wanted(help: &str) -> Vec<Edit> {
                 "__threadfence_block()" => "fence.sc.cta;",
                 _ => return Vec::new(),
             };
-            (text, places)
+            (text, targets)
         }
         None => return Vec::new(),
     };
     let mut edits = Vec::new();
     let (mut before, mut after) = (false, false);
-    let words: Vec<&str> = places.split([' ', ',', ':']).collect();
+    let words: Vec<&str> = targets.split([' ', ',', ':']).collect();
     for pair in words.windows(2) {
         match pair {
             ["before", _] => before = true,

@@ -6,9 +6,9 @@ use anyhow::{Result, anyhow, bail};
 use report::log::{Counters, Event, Kernel, Why};
 
 use crate::header::Class;
-use crate::machine::{Failure, Outcome, Race};
+use crate::machine::{Failure, LaunchOutcome, Race};
 
-/// Puts together what came of the launches of `kernels`, one at least, that `events` tell of.
+/// Puts together what came of the launches of `kernels`, one at least, that `events` report.
 ///
 /// # Errors
 /// When a launch was not checked, or the log makes no sense.
@@ -17,9 +17,9 @@ pub(crate) fn outcome(
     kernels: &[&str],
     contents: Vec<Vec<u8>>,
     error: Result<(), Failure>,
-) -> Result<Outcome> {
+) -> Result<LaunchOutcome> {
     let misuses = races(events, true)?.into_iter();
-    Ok(Outcome {
+    Ok(LaunchOutcome {
         contents,
         error,
         races: races(events, false)?

@@ -11,7 +11,7 @@ use runtime::{Mode, Prove};
 use crate::args::{self, Arg};
 use crate::header::{Case, bits};
 use crate::inputs;
-use crate::machine::{self, Checks, Launch, Machine, Outcome};
+use crate::machine::{self, Checks, Launch, LaunchOutcome, Machine};
 use crate::reference;
 
 /// Threads of the host.
@@ -42,7 +42,7 @@ pub fn run(case: &Case) -> Result<()> {
         ensure!(!why.is_empty(), "`open-on-gpu` gives no reason");
     }
     for (which, checks) in ways {
-        // One instruction of one thread has nothing to tell a journal.
+        // One instruction of one thread has nothing to record in a journal.
         if is_scalar(case) && checks == Some(journal) {
             continue;
         }
@@ -84,7 +84,10 @@ pub fn is_scalar(case: &Case) -> bool {
 ///
 /// # Errors
 /// When it is something else.
-pub fn judge(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>) -> Result<()> {
+pub fn judge(
+    case: &Case,
+    run: impl FnOnce(&Launch, &[Arg]) -> Result<LaunchOutcome>,
+) -> Result<()> {
     match case.get("reference") {
         Some(opcode) => scalar(case, opcode, run),
         None => kernel(case, run),
@@ -157,7 +160,7 @@ fn scalars(case: &Case) -> Result<Scalars> {
 fn scalar(
     case: &Case,
     opcode: &str,
-    run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>,
+    run: impl FnOnce(&Launch, &[Arg]) -> Result<LaunchOutcome>,
 ) -> Result<()> {
     let Scalars {
         rows,
@@ -192,7 +195,7 @@ fn named_types(case: &Case, text: &str) -> String {
 }
 
 /// A whole kernel with literal arguments and expected buffers or an expected error.
-fn kernel(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>) -> Result<()> {
+fn kernel(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<LaunchOutcome>) -> Result<()> {
     let (launch, arguments) = launch(case)?;
     let outcome = run(&launch, &arguments)?;
     match (case.get("error"), &outcome.error) {
@@ -216,7 +219,7 @@ fn kernel(case: &Case, run: impl FnOnce(&Launch, &[Arg]) -> Result<Outcome>) -> 
 ///
 /// # Errors
 /// When they differ.
-pub(crate) fn contents(case: &Case, outcome: &Outcome) -> Result<()> {
+pub(crate) fn contents(case: &Case, outcome: &LaunchOutcome) -> Result<()> {
     let functions = case.functions()?;
     for out in case.all("out") {
         let (index, value) = out.split_once(' ').context("expected `out: INDEX VALUE`")?;

@@ -10,7 +10,7 @@
 //! * [`gpu`]: both of them on a driver, in processes of their own.
 //! * [`affine`]: kernels made from seeds, on which proofs at the launch are held against what threads do.
 //! * [`random`]: kernels made from seeds, on which the oracles are held against each other.
-//! * [`retrace`]: a second opinion on what the engine is told of a run.
+//! * [`retrace`]: a second opinion on what the engine receives of a run.
 //! * [`table`]: the verdicts of [`race`], counted.
 //! * [`merged`]: several texts as one module for an assembler.
 //! * [`syntax`]: every `.ptx` in the tree prints back and erases back to itself.

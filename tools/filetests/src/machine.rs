@@ -88,7 +88,7 @@ impl Launch {
 }
 
 /// What came of a launch.
-pub struct Outcome {
+pub struct LaunchOutcome {
     /// Contents of the arguments afterwards; empty for scalars.
     pub contents: Vec<Vec<u8>>,
     /// How the launch failed.
@@ -155,7 +155,7 @@ pub struct Checks {
     pub prove: Prove,
     /// Ask what the run proves of all runs.
     pub verify: Option<Verify>,
-    /// All checks are called, and none is pasted in front of its access.
+    /// All checks are called, and none is inlined in front of its access.
     pub called: bool,
 }
 
@@ -190,7 +190,7 @@ fn options(model: Option<Model>, checks: Checks, seed: u64) -> Options {
         as_gpu: checks.as_gpu,
         prove: checks.prove,
         verify: checks.verify,
-        most_pasted: checks.called.then_some(0),
+        most_inlined: checks.called.then_some(0),
         model,
         shadow: ShadowSize::Exact,
         seed: (seed != 0).then_some(seed),
@@ -262,7 +262,7 @@ impl Machine {
     }
 
     /// Loads `text`, runs the launch and reads everything back.
-    pub fn run(self, text: &str, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
+    pub fn run(self, text: &str, launch: &Launch, arguments: &[Arg]) -> Result<LaunchOutcome> {
         let code = match self.sim.checker() {
             Some(checker) => Code::new(text, checker.options(), FIRST_SITE),
             None => Code::unchecked(text),
@@ -276,7 +276,7 @@ impl Machine {
         ready: &Ready,
         launch: &Launch,
         arguments: &[Arg],
-    ) -> Result<Outcome> {
+    ) -> Result<LaunchOutcome> {
         self.perform(ready, launch, arguments)
     }
 
@@ -324,7 +324,12 @@ impl Machine {
         Ok(ended.is_ok().then_some((contents, observer)))
     }
 
-    fn perform(&mut self, ready: &Ready, launch: &Launch, arguments: &[Arg]) -> Result<Outcome> {
+    fn perform(
+        &mut self,
+        ready: &Ready,
+        launch: &Launch,
+        arguments: &[Arg],
+    ) -> Result<LaunchOutcome> {
         let Prepared {
             id,
             kernel,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ptx::ast::{Item, Linkage, Module};
-use ptx::lexer::{self, Kind};
+use ptx::lexer::{self, TokenKind};
 
 /// The texts in as few modules as their heads (`.version`, `.target`) allow, each text once. What a text defines gets a
 /// name of its own, which differs from the text's by a number at its end.
@@ -54,12 +54,11 @@ fn parted(module: &Module) -> Option<(&str, &str)> {
 
 /// The names of functions and variables that are not someone else's.
 fn defined(module: &Module) -> HashSet<&str> {
-    let own = |item| match item {
+    let names = module.items.iter().filter_map(|item| match item {
         Item::Function(function) if function.linkage != Linkage::Extern => Some(&function.name),
         Item::Variable(variable) => Some(&variable.name),
         _ => None,
-    };
-    let names = module.items.iter().filter_map(own);
+    });
     names.map(|name| name.as_str()).collect()
 }
 
@@ -68,7 +67,7 @@ fn renamed(text: &str, names: &HashSet<&str>, number: usize) -> String {
     for token in lexer::tokens(text) {
         let word = &text[token.start as usize..token.end as usize];
         out.push_str(word);
-        if token.kind == Kind::Name && names.contains(word) {
+        if token.kind == TokenKind::Name && names.contains(word) {
             out.push_str(&format!("_{number}"));
         }
     }

@@ -19,7 +19,7 @@ use simulated::Ready;
 use crate::args::{self, Arg};
 use crate::exec;
 use crate::header::{Case, Class, Mark};
-use crate::machine::{self, Checks, Launch, Machine, Outcome};
+use crate::machine::{self, Checks, Launch, LaunchOutcome, Machine};
 
 /// Seeds tried after the deterministic schedule.
 const SEEDS: u64 = 16;
@@ -535,7 +535,7 @@ fn judge(case: &Case, ready: &Ready, oracle: Oracle) -> Result<Judged> {
     })
 }
 
-fn once(case: &Case, ready: &Ready, checks: Checks, schedule: Schedule) -> Result<Outcome> {
+fn once(case: &Case, ready: &Ready, checks: Checks, schedule: Schedule) -> Result<LaunchOutcome> {
     let machine = Machine::under(model(case)?, Some(checks), schedule.seed)?;
     let machine = machine.on_threads(schedule.threads);
     machine.run_ready(ready, &Launch::of(case)?, &arguments(case)?)
@@ -561,14 +561,14 @@ pub(crate) fn model(case: &Case) -> Result<Option<Model>> {
 
 /// Fails unless exactly the misuses that `misuse` lines name, and that the oracle gets to know, were
 /// found.
-fn misuses(case: &Case, oracle: Oracle, outcome: &Outcome) -> Result<()> {
+fn misuses(case: &Case, oracle: Oracle, outcome: &LaunchOutcome) -> Result<()> {
     let found: BTreeSet<String> = outcome
         .misuses
         .iter()
         .map(|(kind, _)| kind.clone())
         .collect();
     let stated = case.all("misuse").iter().map(|kind| &**kind);
-    // A journal does not tell that bytes have come to what is no mbarrier.
+    // A journal does not record that bytes have come to what is no mbarrier.
     let kind = |kind: &'_ str| kind.strip_suffix("-by-bytes").unwrap_or(kind).to_owned();
     let stated: BTreeSet<String> = stated
         .filter(|kind| oracle.learns_of(kind))

@@ -1,7 +1,9 @@
 //! Races and unordered strong conflicts by definition, on kernels of a few lines, and whether a verdict
 //! depends on who came first.
 
-use filetests::random::kernel::{Access, Act, Call, Kernel, Kind, Order, Place, Role, Scope, Step};
+use filetests::random::kernel::{
+    Access, AccessKind, AccessOrder, Act, Call, Kernel, Role, Scope, Step, Target,
+};
 use filetests::random::kernel::{LANES, Whole};
 use filetests::random::{judge, make, text};
 use runtime::Model;
@@ -9,8 +11,8 @@ use runtime::Model;
 /// Kernels run under several schedules.
 const KERNELS: u64 = 400;
 
-fn place(offset: u32) -> Place {
-    Place {
+fn target(offset: u32) -> Target {
+    Target {
         shared: false,
         far: false,
         generic: false,
@@ -21,11 +23,11 @@ fn place(offset: u32) -> Place {
     }
 }
 
-fn access(kind: Kind, order: Order, offset: u32, after_flag: bool) -> Act {
+fn access(kind: AccessKind, order: AccessOrder, offset: u32, after_flag: bool) -> Act {
     Act::Access(Access {
         kind,
         order,
-        place: place(offset),
+        target: target(offset),
         after_flag,
     })
 }
@@ -79,14 +81,14 @@ fn judged(kernel: &Kernel) -> (bool, bool) {
     (races, strong)
 }
 
-const VOLATILE: Order = Order::Volatile;
+const VOLATILE: AccessOrder = AccessOrder::Volatile;
 
 fn flag_is_seen() -> Act {
     Act::Poll {
         access: Access {
-            kind: Kind::Load,
+            kind: AccessKind::Load,
             order: VOLATILE,
-            place: place(32),
+            target: target(32),
             after_flag: false,
         },
         tries: 60,
@@ -95,18 +97,18 @@ fn flag_is_seen() -> Act {
 }
 
 /// Volatile data under a volatile flag, with a fence of the writer or none.
-fn handed_over(ctas: u32, fence: Option<Scope>, order: Order) -> Kernel {
-    let mut put = vec![access(Kind::Store, order, 0, false)];
+fn handed_over(ctas: u32, fence: Option<Scope>, order: AccessOrder) -> Kernel {
+    let mut put = vec![access(AccessKind::Store, order, 0, false)];
     put.extend(fence.map(|scope| Act::Fence("acq_rel", scope)));
-    put.push(access(Kind::Store, VOLATILE, 32, false));
-    let get = vec![flag_is_seen(), access(Kind::Load, order, 0, true)];
+    put.push(access(AccessKind::Store, VOLATILE, 32, false));
+    let get = vec![flag_is_seen(), access(AccessKind::Load, order, 0, true)];
     kernel(ctas, vec![acts(0, put), acts(1, get)])
 }
 
 #[test]
 fn what_is_volatile_and_in_no_order_is_a_conflict() {
-    let store = |role| acts(role, vec![access(Kind::Store, VOLATILE, 0, false)]);
-    let load = |role| acts(role, vec![access(Kind::Load, VOLATILE, 0, false)]);
+    let store = |role| acts(role, vec![access(AccessKind::Store, VOLATILE, 0, false)]);
+    let load = |role| acts(role, vec![access(AccessKind::Load, VOLATILE, 0, false)]);
     let barrier = || Step::Barrier(Whole::Bar);
     assert_eq!(judged(&kernel(1, vec![store(0), load(1)])), (false, true));
     assert_eq!(judged(&kernel(1, vec![store(0), store(1)])), (false, true));
@@ -116,10 +118,13 @@ fn what_is_volatile_and_in_no_order_is_a_conflict() {
     // A barrier of one CTA does not order two.
     let apart = vec![store(0), barrier(), load(1)];
     assert_eq!(judged(&kernel(2, apart)), (false, true));
-    let weak = acts(1, vec![access(Kind::Load, Order::Plain, 0, false)]);
+    let weak = acts(
+        1,
+        vec![access(AccessKind::Load, AccessOrder::Plain, 0, false)],
+    );
     assert_eq!(judged(&kernel(1, vec![store(0), weak])), (true, false));
-    let red = Order::Strong("relaxed", Scope::Gpu);
-    let add = |role| acts(role, vec![access(Kind::Red("add"), red, 0, false)]);
+    let red = AccessOrder::Strong("relaxed", Scope::Gpu);
+    let add = |role| acts(role, vec![access(AccessKind::Red("add"), red, 0, false)]);
     assert_eq!(judged(&kernel(1, vec![add(0), add(1)])), (false, false));
     assert_eq!(judged(&kernel(1, vec![add(0), load(1)])), (false, true));
 }
@@ -134,20 +139,23 @@ fn flags_order_if_the_writer_has_a_fence_that_is_wide_enough() {
     assert_eq!(judged(&handed_over(1, cta, VOLATILE)), (false, false));
     assert_eq!(judged(&handed_over(2, cta, VOLATILE)), (false, true));
     // Of what is weak, the reader has to acquire.
-    assert_eq!(judged(&handed_over(1, gpu, Order::Plain)), (true, false));
+    assert_eq!(
+        judged(&handed_over(1, gpu, AccessOrder::Plain)),
+        (true, false)
+    );
 }
 
 #[test]
 fn a_reader_that_acquires_in_too_narrow_a_scope_is_not_ordered() {
     let with = |ctas, narrow: Option<Act>| {
         let put = vec![
-            access(Kind::Store, VOLATILE, 0, false),
+            access(AccessKind::Store, VOLATILE, 0, false),
             Act::Fence("acq_rel", Scope::Gpu),
-            access(Kind::Store, VOLATILE, 32, false),
+            access(AccessKind::Store, VOLATILE, 32, false),
         ];
         let mut get = vec![flag_is_seen()];
         get.extend(narrow);
-        get.push(access(Kind::Load, VOLATILE, 0, true));
+        get.push(access(AccessKind::Load, VOLATILE, 0, true));
         kernel(ctas, vec![acts(0, put), acts(1, get)])
     };
     let fence = |scope| Some(Act::Fence("acquire", scope));
@@ -160,23 +168,23 @@ fn a_reader_that_acquires_in_too_narrow_a_scope_is_not_ordered() {
 #[test]
 fn fences_alone_order_nothing() {
     let fence = || Act::Fence("sc", Scope::Gpu);
-    let put = vec![access(Kind::Store, VOLATILE, 0, false), fence()];
-    let get = vec![fence(), access(Kind::Load, VOLATILE, 0, false)];
+    let put = vec![access(AccessKind::Store, VOLATILE, 0, false), fence()];
+    let get = vec![fence(), access(AccessKind::Load, VOLATILE, 0, false)];
     let both = kernel(2, vec![acts(0, put), acts(1, get)]);
     assert_eq!(judged(&both), (false, true));
 }
 
 #[test]
 fn a_reduction_acquires_nothing() {
-    let release = Order::Strong("release", Scope::Gpu);
+    let release = AccessOrder::Strong("release", Scope::Gpu);
     let put = vec![
-        access(Kind::Store, VOLATILE, 0, false),
-        access(Kind::Atom("add"), release, 32, false),
+        access(AccessKind::Store, VOLATILE, 0, false),
+        access(AccessKind::Atom("add"), release, 32, false),
     ];
     let get = vec![
-        access(Kind::Red("add"), Order::Plain, 32, false),
+        access(AccessKind::Red("add"), AccessOrder::Plain, 32, false),
         Act::Fence("acq_rel", Scope::Gpu),
-        access(Kind::Load, VOLATILE, 0, false),
+        access(AccessKind::Load, VOLATILE, 0, false),
     ];
     for steps in [[0, 1], [1, 0]] {
         let both = [&put, &get];
@@ -198,18 +206,18 @@ fn the_last_one_to_count_may_reset_the_counter() {
     };
     let first = Role { lanes: 1, ..all };
     let by = |kind, role| {
-        let add = vec![access(kind, Order::Plain, 0, false)];
-        let reset = vec![access(Kind::Store, VOLATILE, 0, false)];
+        let add = vec![access(kind, AccessOrder::Plain, 0, false)];
+        let reset = vec![access(AccessKind::Store, VOLATILE, 0, false)];
         Kernel {
             roles: vec![all, role],
             ..kernel(1, vec![acts(0, add), acts(1, reset)])
         }
     };
     // Lanes of one instruction count one after the other.
-    assert_eq!(judged(&by(Kind::Atom("add"), last)), (false, false));
-    assert_eq!(judged(&by(Kind::Atom("add"), first)), (false, true));
+    assert_eq!(judged(&by(AccessKind::Atom("add"), last)), (false, false));
+    assert_eq!(judged(&by(AccessKind::Atom("add"), first)), (false, true));
     // Who does not learn the count does not know to be the last.
-    assert_eq!(judged(&by(Kind::Red("add"), last)), (false, true));
+    assert_eq!(judged(&by(AccessKind::Red("add"), last)), (false, true));
 }
 
 /// Volatile data that two threads write under a lock, with or without the fences of each critical section.
@@ -219,17 +227,17 @@ fn locked(ctas: u32, entry: [Option<Scope>; 2], exit: [Option<Scope>; 2]) -> Ker
         let lock = |kind, order| Access {
             kind,
             order,
-            place: place(480),
+            target: target(480),
             after_flag: false,
         };
         let mut all = vec![Act::Take {
-            access: lock(Kind::Atom("cas"), Order::Plain),
+            access: lock(AccessKind::Atom("cas"), AccessOrder::Plain),
             tries: 60,
         }];
         all.extend(entry[number].map(fence));
-        all.push(access(Kind::Store, VOLATILE, 0, true));
+        all.push(access(AccessKind::Store, VOLATILE, 0, true));
         all.extend(exit[number].map(fence));
-        all.push(Act::Give(lock(Kind::Store, VOLATILE)));
+        all.push(Act::Give(lock(AccessKind::Store, VOLATILE)));
         acts(number, all)
     };
     kernel(ctas, vec![section(0), section(1)])
@@ -258,7 +266,8 @@ fn where_barriers_alone_order_no_verdict_depends_on_the_schedule() {
         let kernel = make::kernel(seed);
         let plain = |act: &&Act| match act {
             Act::Access(access) => {
-                matches!(access.order, Order::Plain) && !matches!(access.kind, Kind::Atom(_))
+                matches!(access.order, AccessOrder::Plain)
+                    && !matches!(access.kind, AccessKind::Atom(_))
             }
             _ => false,
         };
@@ -273,19 +282,19 @@ fn where_barriers_alone_order_no_verdict_depends_on_the_schedule() {
     assert!(tried >= 15 && reported > tried / 4, "{reported} of {tried}");
 }
 
-fn copied(offset: u32, shared: bool, bytes: u32) -> Place {
-    Place {
+fn copied(offset: u32, shared: bool, bytes: u32) -> Target {
+    Target {
         shared,
         bytes,
-        ..place(offset)
+        ..target(offset)
     }
 }
 
 fn load(shared: bool) -> Act {
     Act::Access(Access {
-        kind: Kind::Load,
-        order: Order::Plain,
-        place: copied(0, shared, 4),
+        kind: AccessKind::Load,
+        order: AccessOrder::Plain,
+        target: copied(0, shared, 4),
         after_flag: false,
     })
 }
@@ -325,9 +334,9 @@ fn a_copy_is_under_way_until_its_thread_has_waited() {
 #[test]
 fn a_bulk_copy_reads_what_is_behind_a_proxy_fence_and_ends_with_its_group() {
     let store = Act::Access(Access {
-        kind: Kind::Store,
-        order: Order::Plain,
-        place: copied(0, true, 4),
+        kind: AccessKind::Store,
+        order: AccessOrder::Plain,
+        target: copied(0, true, 4),
         after_flag: false,
     });
     for op in [None, Some("add")] {
@@ -366,8 +375,8 @@ fn an_mbarrier_makes_known_copies_that_end_with_it_and_arrivals() {
         tries: 1000,
         relaxed,
     };
-    let store = access(Kind::Store, Order::Plain, 64, false);
-    let other = access(Kind::Load, Order::Plain, 64, true);
+    let store = access(AccessKind::Store, AccessOrder::Plain, 64, false);
+    let other = access(AccessKind::Load, AccessOrder::Plain, 64, true);
     let behind = |of: Act| match of {
         Act::Access(access) => Act::Access(Access {
             after_flag: true,

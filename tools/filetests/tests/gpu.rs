@@ -53,7 +53,7 @@ fn a_unit_that_hangs_is_killed_and_the_next_one_runs() {
 }
 
 #[test]
-fn a_worker_that_dies_or_never_starts_is_told() {
+fn a_worker_that_dies_or_never_starts_is_reported() {
     assert_eq!(findings("exit 1"), [Finding::Crashed; 2]);
     let dies = "read a; echo '@unit \"Ready\"'; read a; exit 1";
     assert_eq!(findings(dies), [Finding::Crashed; 2]);
@@ -78,12 +78,12 @@ fn what_may_hang_comes_last_and_is_killed_sooner() {
         command.args(["-c", "read a; echo '@unit \"Ready\"'; exec sleep 50"]);
         command
     });
-    let told: Vec<_> = ended
+    let findings: Vec<_> = ended
         .iter()
         .map(|ended| (ended.finding, ended.why.as_str()))
         .collect();
     assert_eq!(
-        told,
+        findings,
         [
             (Finding::Hung, "killed after 3 s"),
             (Finding::NotSeen, "killed after 1 s")

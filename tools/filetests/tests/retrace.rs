@@ -1,4 +1,4 @@
-//! The second opinion on what happens-before is told: it confirms what is right, and nothing else.
+//! The second opinion on what happens-before receives: it confirms what is right, and nothing else.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -77,12 +77,12 @@ pub const Z3_VERSION: &str = "5.4.1.0";
 /// The `z3` that `cargo xtask toolkit` has fetched, for tests.
 pub fn z3() -> Option<PathBuf> {
     let prefix = format!("z3-{Z3_VERSION}-");
-    let ours = |place: &PathBuf| {
-        let name = place.file_name().and_then(|name| name.to_str());
+    let ours = |dir: &PathBuf| {
+        let name = dir.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with(&prefix))
     };
-    let places = inside(&cache()?).into_iter().filter(ours);
-    let programs = places.map(|place| place.join("site-packages/bin/z3"));
+    let dirs = inside(&cache()?).into_iter().filter(ours);
+    let programs = dirs.map(|dir| dir.join("site-packages/bin/z3"));
     programs.into_iter().find(|path| is_executable(path))
 }
 
@@ -98,12 +98,12 @@ pub fn cache() -> Option<PathBuf> {
 /// Roots of fetched toolkits, with `bin` in them, the newest first.
 fn cached_roots() -> Vec<PathBuf> {
     let toolkits = cache().map_or_else(Vec::new, |cache| inside(&cache));
-    toolkits.iter().flat_map(|place| roots(place)).collect()
+    toolkits.iter().flat_map(|dir| roots(dir)).collect()
 }
 
 /// Roots of toolkits among wheels that lie as in a virtual environment: `lib/python*/site-packages/nvidia/*`.
-pub fn roots(place: &Path) -> Vec<PathBuf> {
-    let pythons = inside(&place.join("lib"));
+pub fn roots(dir: &Path) -> Vec<PathBuf> {
+    let pythons = inside(&dir.join("lib"));
     let nvidia = pythons
         .iter()
         .flat_map(|python| inside(&python.join("site-packages/nvidia")));

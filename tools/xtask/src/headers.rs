@@ -27,29 +27,29 @@ for wheel in pathlib.Path(sys.argv[1]).glob('*.whl'):
                 files.extract(name, sys.argv[1])
 ";
 
-/// Adds the headers to the toolkit `root` in the cached folder `place`, unless they are there.
-/// Most programs need none, so that a failure is told and not returned.
-pub fn ensure(place: &Path, root: &Path) {
-    if present(place) {
+/// Adds the headers to the toolkit `root` in the cached folder `dir`, unless they are there.
+/// Most programs need none, so that a failure is reported and not returned.
+pub fn ensure(dir: &Path, root: &Path) {
+    if present(dir) {
         return;
     }
     println!("fetching the headers of cuRAND and NVTX (60 MB) from PyPI");
-    if let Err(error) = fetch(place, root) {
+    if let Err(error) = fetch(dir, root) {
         println!(
             "warning: programs with curand_kernel.h or nvtx3 cannot be compiled, no headers: {error:#}"
         );
     }
 }
 
-fn present(place: &Path) -> bool {
-    std::fs::read_to_string(place.join(STAMP)).is_ok_and(|stamp| stamp == stamp_text())
+fn present(dir: &Path) -> bool {
+    std::fs::read_to_string(dir.join(STAMP)).is_ok_and(|stamp| stamp == stamp_text())
 }
 
-fn fetch(place: &Path, root: &Path) -> Result<()> {
+fn fetch(dir: &Path, root: &Path) -> Result<()> {
     // In the cached folder, so that files can be renamed to their places.
     let work = tempfile::Builder::new()
         .prefix(".headers")
-        .tempdir_in(place)?;
+        .tempdir_in(dir)?;
     let mut pip = toolkit::pip("download");
     pip.arg("--dest").arg(work.path()).args(WHEELS);
     toolkit::run_pip(&mut pip)?;
@@ -63,7 +63,7 @@ fn fetch(place: &Path, root: &Path) -> Result<()> {
         &root.join("include"),
     )?;
     // Written last: what was interrupted before is done again.
-    std::fs::write(place.join(STAMP), stamp_text()).context("cannot write the stamp")
+    std::fs::write(dir.join(STAMP), stamp_text()).context("cannot write the stamp")
 }
 
 /// Moves the files of a folder, and of the folders in it, over those of another one.

@@ -41,7 +41,7 @@ enum Command {
     /// Make packages of that: an archive, a Debian package, a Python wheel (all, without a kind), and try them.
     Package {
         /// Which.
-        kinds: Vec<package::Kind>,
+        kinds: Vec<package::PackageKind>,
     },
     /// Run the programs of tests/python under the tool, with packages from PyPI (all, without a package).
     Python {

@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 
 /// A kind of package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum PackageKind {
     /// A `.tar.xz` that runs wherever it is unpacked.
     Archive,
     /// A Debian package.
@@ -40,17 +40,17 @@ const PYPROJECT: &str = include_str!("package/pyproject.toml");
 const HOOK: &str = include_str!("package/hatch_build.py");
 
 /// Makes packages in `<target>/package`; all kinds, if none is given.
-pub fn run(workspace: &Workspace, kinds: &[Kind]) -> Result<bool> {
+pub fn run(workspace: &Workspace, kinds: &[PackageKind]) -> Result<bool> {
     let made = workspace.target.join("package");
     std::fs::create_dir_all(&made)?;
     let scratch = tempfile::tempdir()?;
     let root = staged(workspace, scratch.path())?;
-    let all = Kind::value_variants();
+    let all = PackageKind::value_variants();
     for kind in if kinds.is_empty() { all } else { kinds } {
         let (path, tool) = match kind {
-            Kind::Archive => archive(&root, &made, scratch.path())?,
-            Kind::Deb => deb(&root, &made, scratch.path())?,
-            Kind::Wheel => wheel(&root, &made, scratch.path())?,
+            PackageKind::Archive => archive(&root, &made, scratch.path())?,
+            PackageKind::Deb => deb(&root, &made, scratch.path())?,
+            PackageKind::Wheel => wheel(&root, &made, scratch.path())?,
         };
         command::run(Command::new(&tool).arg("doctor"))
             .with_context(|| format!("{} does not work once installed", path.display()))?;

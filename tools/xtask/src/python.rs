@@ -118,11 +118,11 @@ pub fn run(workspace: &Workspace, dist: &Dist, packages: &[Package]) -> Result<b
 pub(crate) fn fetched(name: &str, wheels: &[&str]) -> Result<PathBuf> {
     let cache = ::toolkit::cache().context("there is no home folder for a cache")?;
     let version = toolkit::python_version()?;
-    let place = cache.join(format!("{name}-{version}"));
+    let dir = cache.join(format!("{name}-{version}"));
     // Reports tell packages by the names of their folders.
-    let packages = place.join("site-packages");
+    let packages = dir.join("site-packages");
     let stamp = wheels.join("\n");
-    if std::fs::read_to_string(place.join(STAMP)).is_ok_and(|found| found == stamp) {
+    if std::fs::read_to_string(dir.join(STAMP)).is_ok_and(|found| found == stamp) {
         return Ok(packages);
     }
     std::fs::create_dir_all(&cache)
@@ -137,12 +137,12 @@ pub(crate) fn fetched(name: &str, wheels: &[&str]) -> Result<PathBuf> {
     toolkit::run_pip(&mut pip)?;
     std::fs::write(fresh.join("site-packages/sitecustomize.py"), CUSTOMIZE)?;
     std::fs::write(fresh.join(STAMP), stamp)?;
-    if place.exists() {
-        std::fs::rename(&place, work.path().join("replaced"))?;
+    if dir.exists() {
+        std::fs::rename(&dir, work.path().join("replaced"))?;
     }
     // Another command may have been as quick; its folder is as good.
-    if std::fs::rename(&fresh, &place).is_err() && !place.join(STAMP).exists() {
-        bail!("cannot move the fetched packages to {}", place.display());
+    if std::fs::rename(&fresh, &dir).is_err() && !dir.join(STAMP).exists() {
+        bail!("cannot move the fetched packages to {}", dir.display());
     }
     Ok(packages)
 }

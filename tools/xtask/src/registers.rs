@@ -75,10 +75,10 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
 
 /// The assembler beside nvcc.
 pub fn ptxas(toolkit: &Toolkit) -> Result<PathBuf> {
-    let place = toolkit.nvcc.with_file_name("ptxas");
-    match ::toolkit::is_executable(&place) {
-        true => Ok(place),
-        false => bail!("no {}", place.display()),
+    let program = toolkit.nvcc.with_file_name("ptxas");
+    match ::toolkit::is_executable(&program) {
+        true => Ok(program),
+        false => bail!("no {}", program.display()),
     }
 }
 

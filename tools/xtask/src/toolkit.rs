@@ -89,8 +89,8 @@ pub fn find() -> Option<Toolkit> {
 /// An nvcc, fetched when there is none; one that we have fetched gets the headers of libraries too.
 pub fn ensure() -> Result<Toolkit> {
     let toolkit = compiler()?;
-    if let Some(place) = cache_folder().filter(|place| toolkit.root.starts_with(place)) {
-        headers::ensure(&place, &toolkit.root);
+    if let Some(dir) = cache_folder().filter(|dir| toolkit.root.starts_with(dir)) {
+        headers::ensure(&dir, &toolkit.root);
     }
     Ok(toolkit)
 }
@@ -119,19 +119,19 @@ fn compiler() -> Result<Toolkit> {
     if let Some(toolkit) = find() {
         return Ok(toolkit);
     }
-    let place = cache_folder()
+    let dir = cache_folder()
         .context("neither XDG_CACHE_HOME nor HOME is set: no place to keep the CUDA toolkit")?;
     println!(
         "no nvcc on PATH or under CUDA_HOME: fetching CUDA {VERSION} (105 MB) from PyPI into {}",
-        place.display()
+        dir.display()
     );
-    fetch(&place).context(
+    fetch(&dir).context(
         "could not get the CUDA compiler (with CUDA 12 or later installed, put its nvcc on PATH or set CUDA_HOME)",
     )?;
-    cached(&place).with_context(|| {
+    cached(&dir).with_context(|| {
         format!(
             "no usable nvcc in {}: remove that folder and try again",
-            place.display()
+            dir.display()
         )
     })
 }
@@ -142,10 +142,10 @@ fn cache_folder() -> Option<PathBuf> {
 }
 
 /// The toolkit in this folder, when it is complete and holds what we would fetch today.
-fn cached(place: &Path) -> Option<Toolkit> {
-    let stamp = std::fs::read_to_string(place.join(STAMP)).ok()?;
+fn cached(dir: &Path) -> Option<Toolkit> {
+    let stamp = std::fs::read_to_string(dir.join(STAMP)).ok()?;
     let root = if stamp == stamp_text() {
-        toolkit_root(place)?
+        toolkit_root(dir)?
     } else {
         return None;
     };
@@ -188,9 +188,9 @@ fn usable(nvcc: &Path, found: &str) -> Option<Toolkit> {
     })
 }
 
-/// Fetches into a folder beside `place` and renames it.
-fn fetch(place: &Path) -> Result<()> {
-    let parent = place.parent().context("the cache folder has no parent")?;
+/// Fetches into a folder beside `dir` and renames it.
+fn fetch(dir: &Path) -> Result<()> {
+    let parent = dir.parent().context("the cache folder has no parent")?;
     std::fs::create_dir_all(parent)
         .with_context(|| format!("cannot create {}", parent.display()))?;
     let version = python_version()?;
@@ -205,24 +205,24 @@ fn fetch(place: &Path) -> Result<()> {
     symlink("libcudart.so.13", root.join("lib/libcudart.so"))?;
     command::output(Command::new(root.join("bin/nvcc")).arg("--version"))?;
     std::fs::write(fresh.join(STAMP), stamp_text())?;
-    move_into_place(&fresh, place, &work.path().join("replaced"))
+    move_into_place(&fresh, dir, &work.path().join("replaced"))
 }
 
 /// Renames a complete folder to its place; another complete one that came first stays.
-fn move_into_place(fresh: &Path, place: &Path, aside: &Path) -> Result<()> {
+fn move_into_place(fresh: &Path, dir: &Path, aside: &Path) -> Result<()> {
     for _ in 0..3 {
-        if cached(place).is_some() {
+        if cached(dir).is_some() {
             return Ok(());
         }
         // What stands there is from other pins or unfinished; it goes when our work folder goes.
-        if place.exists() && std::fs::rename(place, aside).is_err() {
+        if dir.exists() && std::fs::rename(dir, aside).is_err() {
             continue;
         }
-        if std::fs::rename(fresh, place).is_ok() {
+        if std::fs::rename(fresh, dir).is_ok() {
             return Ok(());
         }
     }
-    bail!("cannot move the fetched toolkit to {}", place.display())
+    bail!("cannot move the fetched toolkit to {}", dir.display())
 }
 
 pub(crate) fn python_version() -> Result<String> {
@@ -272,8 +272,8 @@ pub(crate) fn run_pip(pip: &mut Command) -> Result<()> {
 }
 
 /// The root of a toolkit among fetched wheels, if it has an nvcc.
-fn toolkit_root(place: &Path) -> Option<PathBuf> {
-    let mut roots = ::toolkit::roots(place).into_iter();
+fn toolkit_root(dir: &Path) -> Option<PathBuf> {
+    let mut roots = ::toolkit::roots(dir).into_iter();
     roots.find(|root| ::toolkit::is_executable(&root.join("bin/nvcc")))
 }
 
@@ -288,15 +288,15 @@ mod tests {
 
     /// A folder with an nvcc in it, and a stamp when `stamp` is given.
     fn folder(parent: &Path, name: &str, stamp: Option<&str>) -> PathBuf {
-        let place = parent.join(name);
-        let bin = place.join("lib/python3.11/site-packages/nvidia/cu13/bin");
+        let dir = parent.join(name);
+        let bin = dir.join("lib/python3.11/site-packages/nvidia/cu13/bin");
         std::fs::create_dir_all(&bin).unwrap();
         std::fs::write(bin.join("nvcc"), "#!/bin/sh\n").unwrap();
         std::fs::set_permissions(bin.join("nvcc"), PermissionsExt::from_mode(0o755)).unwrap();
         if let Some(stamp) = stamp {
-            std::fs::write(place.join(STAMP), stamp).unwrap();
+            std::fs::write(dir.join(STAMP), stamp).unwrap();
         }
-        place
+        dir
     }
 
     #[test]
@@ -317,12 +317,12 @@ mod tests {
     #[test]
     fn an_unfinished_folder_is_replaced_and_a_finished_one_is_kept() {
         let work = tempfile::tempdir().unwrap();
-        let place = folder(work.path(), "place", None);
+        let dir = folder(work.path(), "place", None);
         let first = folder(work.path(), "first", Some(&stamp_text()));
-        move_into_place(&first, &place, &work.path().join("aside")).unwrap();
-        assert!(cached(&place).is_some() && !first.exists());
+        move_into_place(&first, &dir, &work.path().join("aside")).unwrap();
+        assert!(cached(&dir).is_some() && !first.exists());
         let second = folder(work.path(), "second", Some(&stamp_text()));
-        move_into_place(&second, &place, &work.path().join("aside2")).unwrap();
-        assert!(cached(&place).is_some() && second.exists());
+        move_into_place(&second, &dir, &work.path().join("aside2")).unwrap();
+        assert!(cached(&dir).is_some() && second.exists());
     }
 }

@@ -46,7 +46,7 @@ impl std::error::Error for FatbinError {}
 
 /// What an entry holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// PTX text.
     Ptx,
     /// A cubin: machine code for one architecture.
@@ -72,7 +72,7 @@ pub enum Packing {
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
     /// What it holds.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// How it is packed.
     pub packing: Packing,
     /// Architecture: 90 for sm_90 or compute_90.
@@ -174,7 +174,7 @@ impl<'a> Fatbin<'a> {
     pub fn best_ptx(&self, sm: u32) -> Option<&Entry<'a>> {
         self.entries
             .iter()
-            .filter(|entry| entry.kind == Kind::Ptx && entry.sm <= sm)
+            .filter(|entry| entry.kind == EntryKind::Ptx && entry.sm <= sm)
             .filter(|entry| !entry.specific() || entry.sm == sm)
             .max_by_key(|entry| (entry.sm, !entry.specific()))
     }
@@ -183,7 +183,7 @@ impl<'a> Fatbin<'a> {
     pub fn best_elf(&self, sm: u32) -> Option<&Entry<'a>> {
         self.entries
             .iter()
-            .filter(|entry| entry.kind == Kind::Elf)
+            .filter(|entry| entry.kind == EntryKind::Elf)
             .filter(|entry| entry.sm / 10 == sm / 10 && entry.sm <= sm)
             .filter(|entry| !entry.specific() || entry.sm == sm)
             .max_by_key(|entry| entry.sm)
@@ -261,10 +261,10 @@ fn entry(bytes: &[u8], at: usize) -> Result<(Entry<'_>, usize), FatbinError> {
         .filter(|rest| rest.len() >= ENTRY_BYTES)
         .ok_or(truncated.clone())?;
     let kind = match u16_at(head, 0)? {
-        1 => Kind::Ptx,
-        2 => Kind::Elf,
-        8 => Kind::LtoIr,
-        other => Kind::Other(other),
+        1 => EntryKind::Ptx,
+        2 => EntryKind::Elf,
+        8 => EntryKind::LtoIr,
+        other => EntryKind::Other(other),
     };
     let header_bytes = u32_at(head, 4)? as usize;
     let padded = usize::try_from(u64_at(head, 8)?).map_err(|_| truncated.clone())?;

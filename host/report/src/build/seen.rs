@@ -105,7 +105,7 @@ impl Builder<'_> {
             launch: pending.launch,
             blocks: pending.grid.iter().map(|&n| u64::from(n)).product(),
             ended: end.and_then(|launch| launch.ended),
-            told: end.is_some_and(|launch| !launch.untold),
+            reported: end.is_some_and(|launch| !launch.unread),
         });
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::excerpt::{self, Place, Shows, labels};
+use crate::excerpt::{self, Excerpt, Shows, labels};
 use crate::log::Answer;
 use crate::model::{self, Failure, FrameAt, Race, Report, Verified};
 use crate::rules::{Rule, RuleId};
@@ -142,7 +142,7 @@ fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a
         let function = access
             .shown()
             .map_or(&access.function, |frame| &frame.function);
-        Spot::of(excerpt::place(access, sources), label, function)
+        Spot::of(excerpt::of_access(access, sources), label, function)
     });
     Finding {
         rule: race.rule.as_str(),
@@ -161,7 +161,7 @@ fn of_race<'a>(race: &'a Race, report: &Report, sources: &Sources) -> Finding<'a
 fn of_failure<'a>(failure: &'a Failure, sources: &Sources) -> Finding<'a> {
     let stuck = failure.stuck.as_ref();
     let waits = stuck.iter().flat_map(|stuck| &stuck.waits);
-    let waits = waits.filter_map(|wait| spot(&wait.frames, stuck::who(wait), sources));
+    let waits = waits.filter_map(|wait| spot(&wait.frames, stuck::waiting(wait), sources));
     let (rule, level, spots) = match failure.deadlock {
         true => (
             RuleId::Synchronisation.as_str(),
@@ -222,8 +222,8 @@ fn not_proved<'a>(of: &'a Verified, report: &'a Report, sources: &Sources) -> Ve
             return None;
         }
         let in_ptx = || {
-            let place = excerpt::of_ptx(module.to_owned(), line, "");
-            Spot::of(place, label.to_owned(), &of.kernel)
+            let excerpt = excerpt::of_ptx(module.to_owned(), line, "");
+            Spot::of(excerpt, label.to_owned(), &of.kernel)
         };
         Some(spot(frames, label.to_owned(), sources).unwrap_or_else(in_ptx))
     };
@@ -253,19 +253,19 @@ fn not_proved<'a>(of: &'a Verified, report: &'a Report, sources: &Sources) -> Ve
 
 fn spot<'a>(frames: &'a [FrameAt], label: String, sources: &Sources) -> Option<Spot<'a>> {
     let frame = shown(frames)?;
-    let place = excerpt::place_of_frame(frame, "", false, sources);
-    Some(Spot::of(place, label, &frame.function))
+    let excerpt = excerpt::of_frame(frame, "", false, sources);
+    Some(Spot::of(excerpt, label, &frame.function))
 }
 
 impl<'a> Spot<'a> {
-    fn of(place: Place, label: String, function: &'a str) -> Self {
-        let Place {
+    fn of(excerpt: Excerpt, label: String, function: &'a str) -> Self {
+        let Excerpt {
             path,
             text,
             line,
             span,
             shows,
-        } = place;
+        } = excerpt;
         if shows != Shows::Source {
             return Self {
                 path,

@@ -5,7 +5,7 @@
 use super::finding::{Finding, Level};
 use crate::coverage;
 use crate::excerpt;
-use crate::model::{Outcome, Report};
+use crate::model::{Report, RunOutcome};
 use crate::words::put_in;
 
 pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
@@ -42,7 +42,10 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
         command(&mut text, level, &properties, &message);
     }
     let because = &report.coverage.incomplete_because;
-    if matches!(report.summary.outcome, Outcome::Incomplete | Outcome::Races) && !because.is_empty()
+    if matches!(
+        report.summary.outcome,
+        RunOutcome::Incomplete | RunOutcome::Races
+    ) && !because.is_empty()
     {
         let title = [("title", "cudarun-check: incomplete".to_owned())];
         command(&mut text, "warning", &title, &coverage::summary(report));

@@ -8,7 +8,7 @@ use super::map;
 use crate::coverage;
 use crate::escape::printable;
 use crate::excerpt;
-use crate::model::{Access, Allocation, BarrierAt, Kernel, Outcome, Race, Report};
+use crate::model::{Access, Allocation, BarrierAt, Kernel, Race, Report, RunOutcome};
 use crate::names;
 use crate::source::Sources;
 use crate::words::{counted, number};
@@ -18,12 +18,12 @@ const AROUND: usize = 4;
 
 pub(super) fn render(report: &Report, sources: &Sources, findings: &[Finding<'_>]) -> String {
     let (outcome, class) = match report.summary.outcome {
-        Outcome::Races => ("races found", "error"),
-        Outcome::Clean if report.summary.warnings > 0 => ("warnings", "warning"),
-        Outcome::Clean => ("no races found", "fine"),
-        Outcome::Incomplete => ("incomplete", "warning"),
-        Outcome::AppFailed => ("the program failed", "error"),
-        Outcome::ToolError => ("internal error of cudarun-check", "error"),
+        RunOutcome::Races => ("races found", "error"),
+        RunOutcome::Clean if report.summary.warnings > 0 => ("warnings", "warning"),
+        RunOutcome::Clean => ("no races found", "fine"),
+        RunOutcome::Incomplete => ("incomplete", "warning"),
+        RunOutcome::AppFailed => ("the program failed", "error"),
+        RunOutcome::ToolError => ("internal error of cudarun-check", "error"),
     };
     let programs = report.run.programs();
     let page = html! {

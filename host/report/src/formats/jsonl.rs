@@ -41,7 +41,7 @@ impl Line<'_> {
     }
 }
 
-/// What has been told of a run.
+/// What has been reported of a run.
 #[derive(Debug, Default)]
 pub struct ReportedRaces {
     /// Fingerprints of races.

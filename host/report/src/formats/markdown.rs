@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, Level};
 use crate::coverage;
-use crate::model::{Outcome, Report};
+use crate::model::{Report, RunOutcome};
 use crate::words::{number, put_in};
 
 /// Findings beyond this many are only counted: a job summary holds 1 MiB, a comment 64 KiB.
@@ -11,12 +11,12 @@ const SHOWN: usize = 50;
 pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
     let mut text = String::from("## cudarun-check: ");
     text += match report.summary.outcome {
-        Outcome::Races => "races found",
-        Outcome::Clean if report.summary.warnings > 0 => "warnings",
-        Outcome::Clean => "no races found",
-        Outcome::Incomplete => "incomplete",
-        Outcome::AppFailed => "the program failed",
-        Outcome::ToolError => "internal error",
+        RunOutcome::Races => "races found",
+        RunOutcome::Clean if report.summary.warnings > 0 => "warnings",
+        RunOutcome::Clean => "no races found",
+        RunOutcome::Incomplete => "incomplete",
+        RunOutcome::AppFailed => "the program failed",
+        RunOutcome::ToolError => "internal error",
     };
     text += "\n";
     for program in report.run.programs() {

@@ -1,6 +1,6 @@
 //! Counts in Prometheus' text format, for the textfile collector of its node exporter.
 
-use crate::model::{Outcome, Report};
+use crate::model::{Report, RunOutcome};
 use crate::words::put_in;
 
 pub(super) fn render(report: &Report) -> String {
@@ -66,11 +66,11 @@ pub(super) fn render(report: &Report) -> String {
         ),
     );
     for (outcome, name) in [
-        (Outcome::Clean, "clean"),
-        (Outcome::Races, "races"),
-        (Outcome::Incomplete, "incomplete"),
-        (Outcome::AppFailed, "app_failed"),
-        (Outcome::ToolError, "tool_error"),
+        (RunOutcome::Clean, "clean"),
+        (RunOutcome::Races, "races"),
+        (RunOutcome::Incomplete, "incomplete"),
+        (RunOutcome::AppFailed, "app_failed"),
+        (RunOutcome::ToolError, "tool_error"),
     ] {
         let value = u8::from(report.summary.outcome == outcome);
         put_in(

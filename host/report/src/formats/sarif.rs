@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::finding::{Finding, Level, OTHERS, Spot};
 use crate::coverage;
 use crate::excerpt::Shows;
-use crate::model::{ExitStatus, Outcome, Report, Standing};
+use crate::model::{ExitStatus, Report, RunOutcome, Standing};
 use crate::rules::RULES;
 
 /// What a path in a URI may not hold (RFC 3986, section 3.3).
@@ -65,7 +65,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
         // A program that fails by itself has been analysed, unless a signal or `--timeout` has cut it short.
         "executionSuccessful": report.run.exit.signal.is_none()
             && !report.run.timed_out
-            && !matches!(report.summary.outcome, Outcome::Incomplete | Outcome::ToolError),
+            && !matches!(report.summary.outcome, RunOutcome::Incomplete | RunOutcome::ToolError),
         "arguments": report.run.argv,
         "toolExecutionNotifications": notifications,
     });

@@ -506,13 +506,13 @@ mod tests {
     fn a_log_that_is_removed_is_written_again() {
         for whole_folder in [false, true] {
             let [folder, spare] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-            let place = folder.path().join("0");
-            std::fs::create_dir_all(&place).unwrap();
-            let mut writer = Writer::create(&place, Some(spare.path())).unwrap();
+            let log_folder = folder.path().join("0");
+            std::fs::create_dir_all(&log_folder).unwrap();
+            let mut writer = Writer::create(&log_folder, Some(spare.path())).unwrap();
             writer.write(note("one"));
             match whole_folder {
                 false => std::fs::remove_file(file(&mut writer).open.path.clone()).unwrap(),
-                true => std::fs::remove_dir_all(&place).unwrap(),
+                true => std::fs::remove_dir_all(&log_folder).unwrap(),
             }
             writer.write(note("two"));
             writer.write(note("three"));
@@ -579,11 +579,11 @@ mod tests {
     #[test]
     fn a_folder_that_takes_no_log_says_so() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("0");
+        let log_folder = folder.path().join("0");
         // A file in its place.
-        std::fs::write(&place, "").unwrap();
-        assert!(!refused(&place));
-        assert!(Writer::create(&place, None).is_err());
-        assert!(refused(&place));
+        std::fs::write(&log_folder, "").unwrap();
+        assert!(!refused(&log_folder));
+        assert!(Writer::create(&log_folder, None).is_err());
+        assert!(refused(&log_folder));
     }
 }

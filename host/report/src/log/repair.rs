@@ -49,7 +49,7 @@ pub struct Repair {
     pub waits: Vec<u32>,
     /// For an asynchronous copy that is in no committed group: its arrival at an mbarrier (`cp.async.mbarrier.arrive`).
     #[serde(default)]
-    pub completes: Option<Place>,
+    pub completes: Option<CodeLocation>,
     /// There is a path without a barrier of the block from the later access to the earlier one, and none from the earlier
     /// access to the later one.
     #[serde(default)]
@@ -66,23 +66,23 @@ pub struct Repair {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
     /// The barrier.
-    pub barrier: Place,
+    pub barrier: CodeLocation,
     /// The branch that goes past it.
-    pub branch: Place,
+    pub branch: CodeLocation,
 }
 
 /// An arrival at an mbarrier behind one of two accesses, where no wait comes before the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unwaited {
     /// The arrival.
-    pub arrival: Place,
+    pub arrival: CodeLocation,
     /// The wait is missing before the earlier access of this run; otherwise before the later one.
     pub before_earlier: bool,
 }
 
 /// An instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct CodeLocation {
     /// Its source, innermost inlined function first.
     pub frames: Vec<Frame>,
     /// Its line in the program's own PTX.
@@ -113,7 +113,7 @@ pub struct Update {
     pub lines: Vec<u32>,
     /// Racing stores to other addresses that the same comparison guards, such as the store of a maximum's index.
     #[serde(default)]
-    pub with: Vec<Place>,
+    pub with: Vec<CodeLocation>,
 }
 
 /// What a barrier is put beside.

@@ -30,7 +30,7 @@ pub struct Access {
     /// What it read or wrote in the element that both sides access, when known.
     pub value: Option<Value>,
     /// The instruction.
-    pub ptx: PtxPlace,
+    pub ptx: PtxLine,
     /// Demangled name of the kernel or device function it stands in.
     pub function: String,
     /// Source, innermost inlined function first.
@@ -169,10 +169,10 @@ mod hexadecimal {
     }
 }
 
-/// A place in PTX.
+/// A line of PTX.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct PtxPlace {
+pub struct PtxLine {
     /// Where the module came from.
     pub module: String,
     /// Line of the original text.

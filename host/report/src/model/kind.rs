@@ -127,7 +127,7 @@ impl From<log::Op> for Op {
 /// What both sides of an entry do: `write-read` and the like, or how a barrier is misused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Kind {
+pub enum RaceKind {
     /// Two accesses, in the order of this run.
     Accesses([Act; 2]),
     /// A misuse.
@@ -162,13 +162,13 @@ pub enum Misused {
     ExitedBlock,
 }
 
-impl Default for Kind {
+impl Default for RaceKind {
     fn default() -> Self {
         Self::Accesses(Default::default())
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for RaceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Accesses([first, second]) => write!(f, "{first}-{second}"),
@@ -177,13 +177,13 @@ impl fmt::Display for Kind {
     }
 }
 
-impl From<Kind> for String {
-    fn from(kind: Kind) -> Self {
+impl From<RaceKind> for String {
+    fn from(kind: RaceKind) -> Self {
         kind.to_string()
     }
 }
 
-impl TryFrom<String> for Kind {
+impl TryFrom<String> for RaceKind {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -206,18 +206,18 @@ mod tests {
 
     use strum::IntoEnumIterator;
 
-    fn all() -> impl Iterator<Item = Kind> {
-        let second = |first| Act::iter().map(move |second| Kind::Accesses([first, second]));
-        let misused = Misused::iter().map(Kind::Misuse);
+    fn all() -> impl Iterator<Item = RaceKind> {
+        let second = |first| Act::iter().map(move |second| RaceKind::Accesses([first, second]));
+        let misused = Misused::iter().map(RaceKind::Misuse);
         Act::iter().flat_map(second).chain(misused)
     }
 
     #[test]
     fn kinds_are_read_as_they_are_written() {
         for kind in all() {
-            assert_eq!(Kind::try_from(kind.to_string()), Ok(kind));
+            assert_eq!(RaceKind::try_from(kind.to_string()), Ok(kind));
         }
-        let error = Kind::try_from("write-nothing".to_owned()).unwrap_err();
+        let error = RaceKind::try_from("write-nothing".to_owned()).unwrap_err();
         assert!(error.contains("`write-nothing`"), "{error}");
     }
 

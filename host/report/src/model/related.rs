@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Access, Kind, Level, Race};
+use super::{Access, Level, Race, RaceKind};
 use crate::names;
 use crate::rules::RuleId;
 
@@ -21,7 +21,7 @@ pub struct Related {
     /// As an entry's.
     pub same_value: bool,
     /// As an entry's.
-    pub kind: Kind,
+    pub kind: RaceKind,
     /// As an entry's.
     pub count: u64,
     /// As an entry's.

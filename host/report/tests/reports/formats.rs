@@ -8,7 +8,7 @@ use report::formats::Format;
 use report::log::{
     Allocation, Answer, Around, Barrier, Because, Event, Kernel, Launch, Op, Space, Verified,
 };
-use report::model::{ExitStatus, Outcome, Standing, SuppressedBy};
+use report::model::{ExitStatus, RunOutcome, Standing, SuppressedBy};
 use report::source::Sources;
 use report::text::Style;
 use report::{Context, Report};
@@ -409,7 +409,7 @@ fn successful(report: &Report, sources: &Sources) -> bool {
 }
 
 #[test]
-fn junit_and_sarif_tell_how_the_run_has_ended() {
+fn junit_and_sarif_report_how_the_run_has_ended() {
     let (_folder, sources) = sources();
     let built = |change: fn(&mut Context)| {
         let mut context = context();
@@ -460,7 +460,7 @@ fn warnings_that_fail_the_run_fail_in_junit() {
         let report = Report::build(&[log(None, vec![warning.clone()])], &context, &sources);
         assert_eq!(report.summary.warnings, 1);
         assert_eq!(
-            report.summary.outcome == Outcome::Races,
+            report.summary.outcome == RunOutcome::Races,
             warnings_fail,
             "{:?}",
             report.summary

@@ -2,7 +2,7 @@
 
 use report::formats::Format;
 use report::log::Event;
-use report::model::{Level, Outcome, Report, Standing, SuppressedBy};
+use report::model::{Level, Report, RunOutcome, Standing, SuppressedBy};
 use report::text::Style;
 use report::{Context, Log};
 
@@ -95,10 +95,16 @@ fn the_worst_outcome_is_the_outcome() {
         let merged = Report::merge(reports.iter().copied().cloned().collect());
         (merged.summary.outcome, merged.run.exit.code)
     };
-    assert_eq!(of(&[&clean, &clean]), (Outcome::Clean, Some(0)));
-    assert_eq!(of(&[&clean, &incomplete]), (Outcome::Incomplete, Some(0)));
-    assert_eq!(of(&[&incomplete, &failed]), (Outcome::AppFailed, Some(3)));
-    assert_eq!(of(&[&failed, &racy, &clean]), (Outcome::Races, Some(3)));
+    assert_eq!(of(&[&clean, &clean]), (RunOutcome::Clean, Some(0)));
+    assert_eq!(
+        of(&[&clean, &incomplete]),
+        (RunOutcome::Incomplete, Some(0))
+    );
+    assert_eq!(
+        of(&[&incomplete, &failed]),
+        (RunOutcome::AppFailed, Some(3))
+    );
+    assert_eq!(of(&[&failed, &racy, &clean]), (RunOutcome::Races, Some(3)));
 }
 
 #[test]
@@ -159,7 +165,7 @@ fn a_kernel_that_ran_unchecked_once_is_not_whole() {
     let kernel = &merged.coverage.kernels[0];
     assert!(!kernel.instrumented);
     assert_eq!((kernel.launches, kernel.skipped), (2, 1));
-    assert_eq!(merged.summary.outcome, Outcome::Incomplete);
+    assert_eq!(merged.summary.outcome, RunOutcome::Incomplete);
 }
 
 #[test]

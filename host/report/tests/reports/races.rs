@@ -3,7 +3,7 @@
 use report::log::{
     Apart, Event, Frame, Level, Neighbour, Op, Point, Race, Repair, Space, Value, Why, Work,
 };
-use report::model::Outcome;
+use report::model::RunOutcome;
 use report::source::Sources;
 use report::text::{self, Style};
 use report::{Context, Log, Report};
@@ -41,7 +41,7 @@ fn both_sides_are_shown_with_what_there_is_to_know() {
         },
     );
     assert!(colored.contains('\u{1b}'));
-    assert_eq!(report.summary.outcome, Outcome::Races);
+    assert_eq!(report.summary.outcome, RunOutcome::Races);
     assert_valid(&report);
 }
 
@@ -177,7 +177,7 @@ fn a_race_with_an_unknown_access_makes_the_run_incomplete() {
     let (_folder, sources) = sources();
     let report = Report::build(&[log(None, vec![race(1, 0, 2, 1)])], &context(), &sources);
     assert!(report.races.is_empty());
-    assert_eq!(report.summary.outcome, Outcome::Incomplete);
+    assert_eq!(report.summary.outcome, RunOutcome::Incomplete);
     assert_eq!(
         report.coverage.incomplete_because,
         ["the access at count.cu:2 races with another access, which is not known"]
@@ -410,7 +410,7 @@ fn an_undecided_conflict_is_no_error() {
     }
     let report = Report::build(std::slice::from_ref(&log), &context(), &sources);
     assert_eq!((report.summary.errors, report.summary.warnings), (0, 1));
-    assert_eq!(report.summary.outcome, Outcome::Clean);
+    assert_eq!(report.summary.outcome, RunOutcome::Clean);
     let text = render(&report, &sources);
     assert!(
         text.contains("warning[CR003]: possible inter-block race"),
@@ -430,7 +430,7 @@ fn an_undecided_conflict_is_no_error() {
     };
     assert_eq!(
         Report::build(&[log], &counting, &sources).summary.outcome,
-        Outcome::Races
+        RunOutcome::Races
     );
     assert_valid(&report);
 }
@@ -478,14 +478,14 @@ fn writes_of_the_same_value_are_a_warning_with_both_values() {
     ] {
         assert!(text.contains(part), "{part}\nis missing in\n{text}");
     }
-    assert_eq!(report.summary.outcome, Outcome::Clean);
+    assert_eq!(report.summary.outcome, RunOutcome::Clean);
     let counting = Context {
         warnings_fail: true,
         ..context()
     };
     assert_eq!(
         Report::build(&[log], &counting, &sources).summary.outcome,
-        Outcome::Races
+        RunOutcome::Races
     );
     assert_valid(&report);
 }

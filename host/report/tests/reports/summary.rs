@@ -3,7 +3,7 @@
 use report::choice::NotChosen;
 use report::formats::Format;
 use report::log::{Clocks, Counters, Event, Frame, Launch, Misuse, Why};
-use report::model::{ExitStatus, Outcome};
+use report::model::{ExitStatus, RunOutcome};
 use report::source::Sources;
 use report::text::{self, Style};
 use report::{Context, Report};
@@ -64,7 +64,7 @@ fn what_was_not_checked_is_said() {
     ] {
         assert!(text.contains(part), "{part}\nis missing in\n{text}");
     }
-    assert_eq!(report.summary.outcome, Outcome::Incomplete);
+    assert_eq!(report.summary.outcome, RunOutcome::Incomplete);
     assert_valid(&report);
 }
 
@@ -87,7 +87,7 @@ fn launches_of_kernels_without_ptx_are_counted() {
         &long[..100]
     );
     assert!(text.contains(&coverage), "{text}");
-    assert_eq!(report.summary.outcome, Outcome::Clean);
+    assert_eq!(report.summary.outcome, RunOutcome::Clean);
     assert_valid(&report);
     let strict = Context {
         strict: true,
@@ -103,7 +103,7 @@ fn launches_of_kernels_without_ptx_are_counted() {
 fn nothing_at_all_is_incomplete_and_a_failing_program_is_named() {
     let sources = Sources::default();
     let report = Report::build(&[], &context(), &sources);
-    assert_eq!(report.summary.outcome, Outcome::Incomplete);
+    assert_eq!(report.summary.outcome, RunOutcome::Incomplete);
     let text = render(&report, &sources);
     assert!(
         text.contains("0 races; incomplete: nothing was checked"),
@@ -122,7 +122,7 @@ fn nothing_at_all_is_incomplete_and_a_failing_program_is_named() {
         ..context()
     };
     let report = Report::build(&[log(None, Vec::new())], &killed, &sources);
-    assert_eq!(report.summary.outcome, Outcome::AppFailed);
+    assert_eq!(report.summary.outcome, RunOutcome::AppFailed);
     assert!(render(&report, &sources).contains("killed by signal 9"));
     assert_valid(&report);
 }
@@ -135,7 +135,7 @@ fn an_error_of_the_tool_comes_before_all_else() {
     };
     let log = log(None, vec![race(1, 1, 2, 1), error.clone(), error]);
     let report = Report::build(&[log], &context(), &sources);
-    assert_eq!(report.summary.outcome, Outcome::ToolError);
+    assert_eq!(report.summary.outcome, RunOutcome::ToolError);
     let text = render(&report, &sources);
     for part in [
         "internal error of cudarun-check: launch #1 of k: lines 2 and 3 race; please report it",
@@ -220,7 +220,7 @@ fn the_summary_tells_races_from_synchronisation_errors() {
         assert!(text.contains(&line), "{line}is missing in\n{text}");
         let of = report.summary;
         assert_eq!([of.races, of.synchronisation_errors], counts);
-        assert_eq!(of.outcome, Outcome::Races);
+        assert_eq!(of.outcome, RunOutcome::Races);
         assert_valid(&report);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use driver::Device;
 use shadow::hb::{Cause, Shape};
 
-use super::{Checker, Extent, ModuleKey, Outcome, PendingLaunch};
+use super::{Checker, Extent, LaunchOutcome, ModuleKey, PendingLaunch};
 use crate::findings::Findings;
 use crate::footprint_observer::FootprintObserver;
 use crate::grace_period::GracePeriod;
@@ -14,15 +14,15 @@ use crate::happens_before::HappensBefore;
 use crate::log::{self, Event};
 use crate::logged;
 use crate::options::Prove;
-use crate::place;
 use crate::proofs::Proved;
 use crate::repair::{Known, Pair};
 use crate::replay::Replay;
+use crate::source_position;
 use crate::verify::Obstacles;
 
 impl Checker {
     /// The happens-before engine that listens to a launch, if it is judged in that way.
-    pub fn listener(
+    pub fn engine_for(
         &self,
         key: ModuleKey,
         pending: &PendingLaunch,
@@ -55,7 +55,7 @@ impl Checker {
         pending: &mut PendingLaunch,
         findings: Option<&Findings>,
         obstacles: Option<&Obstacles>,
-        outcome: &Outcome,
+        outcome: &LaunchOutcome,
     ) {
         let unknown =
             |why: String| log::Verified::of(log::Answer::Unknown, vec![log::Because::of(why)]);
@@ -68,7 +68,9 @@ impl Checker {
                 obstacles.answer(findings, failed.as_deref(), |offset| {
                     let module = module.map(|of| of.code.module());
                     let line = module.map(|of| of.line_column(offset).0);
-                    let frames = module.zip(line).map(|(of, line)| place::frames(of, line));
+                    let frames = module
+                        .zip(line)
+                        .map(|(of, line)| source_position::frames(of, line));
                     (line.unwrap_or(0), frames.unwrap_or_default())
                 })
             }
@@ -144,7 +146,7 @@ impl Checker {
         engine.granules = [info.granule_log2, shared].map(|log2| 1 << log2);
         let shifts = module.code.shifts();
         let loaded = |at| shifts.rewritten(at);
-        let in_shared = |cta, place| pending.in_shared(cta, place);
+        let in_shared = |cta, address| pending.in_shared(cta, address);
         let mut replay = Replay::new(engine, shape(extent), &loaded, &in_shared);
         let limit = self.options.timeout;
         let limit = limit.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -169,7 +171,7 @@ impl Checker {
         Some(replay.finish(dropped))
     }
 
-    /// Writes down what the oracle has found.
+    /// Writes down what the engine has found.
     ///
     /// A race that `proved` excludes shows that the proof is wrong.
     pub(super) fn findings(
@@ -217,7 +219,7 @@ impl Checker {
                 flag_written: written,
                 own_flag: (found.flag).is_some_and(|of| of.writer == found.race.earlier.thread),
                 flag_read: read,
-                told_late: found.told_late.then(|| {
+                flag_read_late: found.flag_read_late.then(|| {
                     let overtaken = matches!(found.cause, Some(Cause::Overtaken { .. }));
                     usize::from(!overtaken)
                 }),
@@ -232,10 +234,9 @@ impl Checker {
             known.put_in(&mut race);
             race
         });
-        let misuses = findings
-            .misuses
-            .iter()
-            .map(|(&misused, &(who, count))| logged::misuse(launch, misused, who, count, named));
+        let misuses = findings.misuses.iter().map(|(&misused, &(thread, count))| {
+            logged::misuse(launch, misused, thread, count, named)
+        });
         let races: Vec<log::Race> = races.chain(misuses).collect();
         for mut race in races {
             self.name_variables(launch, &mut race);

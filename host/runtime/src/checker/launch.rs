@@ -11,7 +11,7 @@ use super::{Checker, ModuleKey};
 use crate::log;
 use crate::options::{Mode, Model, Prove};
 use crate::proofs::{Assumptions, Depth, Proved, Raced};
-use crate::shadow_memory::{Order, Refused, SharedShape, Watched};
+use crate::shadow_memory::{OrderJudge, Refused, SharedShape, Watched};
 use crate::streams::At;
 
 /// Bytes of a CTA's window of shared memory that a device may keep for itself.
@@ -75,12 +75,12 @@ impl Extent {
     }
 }
 
-/// What the device tells about a launch that ended.
+/// What the device reports about a launch that ended.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct LaunchOutcome {
     /// Executed warp instructions.
     pub warp_instructions: u64,
-    /// Time on the device in seconds, where the device tells.
+    /// Time on the device in seconds, where the device reports it.
     pub seconds: Option<f64>,
     /// Executed thread instructions.
     pub thread_instructions: u64,
@@ -89,7 +89,7 @@ pub struct Outcome {
     /// Fences, acquires and releases of gpu or sys scope.
     pub device_fences: u64,
     /// How often its threads have executed the instructions that access memory, by their byte offset in the loaded
-    /// text, where the device tells.
+    /// text, where the device reports it.
     pub executed: Option<Vec<(u32, u64)>>,
     /// How it failed.
     pub error: Option<String>,
@@ -101,13 +101,13 @@ pub struct Outcome {
     pub unsupported: bool,
     /// It failed because all threads left waited for others.
     pub deadlock: bool,
-    /// Who waits for what then, where the device tells.
+    /// Who waits for what then, where the device reports it.
     pub stuck: Option<Box<log::Stuck>>,
     /// Accesses outside of all memory, after which it went on.
     pub strays: Vec<log::Stray>,
     /// A signal has interrupted it.
     pub interrupted: bool,
-    /// CTAs that had ended by then, where the device tells.
+    /// CTAs that had ended by then, where the device reports it.
     pub ended: Option<u64>,
     /// It may still run: only what lies in memory of the host is read.
     pub running: bool,
@@ -121,10 +121,10 @@ pub struct PendingLaunch {
     /// Value of the hidden parameter; none when the kernel has none.
     pub parameter: Option<u64>,
     /// Where the launch has its records, if it is checked on the device.
-    pub(super) place: Option<usize>,
+    pub(super) record_slot: Option<usize>,
     /// Where addresses in shared memory say whose it is, behind the offset.
     owner_shift: Option<u32>,
-    /// Its place among the work of all streams, where that is known.
+    /// Its position among the work of all streams, where that is known.
     pub(crate) at: Option<At>,
     pub(super) launch: log::Launch,
     release_capable: bool,
@@ -157,12 +157,12 @@ impl PendingLaunch {
         self.launch.launch
     }
 
-    /// Its place among the work of all streams.
-    pub fn set_place(&mut self, at: Option<At>) {
+    /// Its position among the work of all streams.
+    pub fn set_position(&mut self, at: Option<At>) {
         self.at = at;
     }
 
-    /// The place that it was given.
+    /// The position that it was given.
     pub fn at(&self) -> Option<&At> {
         self.at.as_ref()
     }
@@ -184,7 +184,7 @@ impl PendingLaunch {
 
     /// Whether the device checks it, with cells or a journal.
     pub(crate) fn is_on_device(&self) -> bool {
-        self.place.is_some()
+        self.record_slot.is_some()
     }
 
     /// Others ran beside the launch and used the same cells, if it uses any.
@@ -223,11 +223,11 @@ impl PendingLaunch {
         self.release_capable
     }
 
-    /// Whose shared memory a place of a thread of `cta` is in, and its offset there.
-    pub(crate) fn in_shared(&self, cta: u64, place: u64) -> (u64, u64) {
+    /// Whose shared memory an address of a thread of `cta` is in, and its offset there.
+    pub(crate) fn in_shared(&self, cta: u64, address: u64) -> (u64, u64) {
         match self.owner_shift {
-            Some(shift) => (place >> shift, place & ((1 << shift) - 1)),
-            None => (cta, place),
+            Some(shift) => (address >> shift, address & ((1 << shift) - 1)),
+            None => (cta, address),
         }
     }
 
@@ -250,7 +250,7 @@ impl Checker {
         }
     }
 
-    /// Arms a launch, in the place that the node of a graph keeps or in a free one. Without its
+    /// Arms a launch, in the record slot that the node of a graph keeps or in a free one. Without its
     /// parameters, every load is checked.
     ///
     /// # Errors
@@ -271,9 +271,9 @@ impl Checker {
             }
             Err(Refused::Busy) => return Err(Busy),
             Err(Refused::Cannot(why)) => {
-                // The node has its place as a parameter, and runs all the same.
-                if let Some(place) = kept {
-                    self.shadow(device).disarm(device, place);
+                // The node has its record slot as a parameter, and runs all the same.
+                if let Some(record_slot) = kept {
+                    self.shadow(device).disarm(device, record_slot);
                 }
                 pending.own = kept.is_none() && self.has_own(key, kernel);
                 pending.launch.why_not = Some(why);
@@ -305,24 +305,24 @@ impl Checker {
         pending
     }
 
-    /// A place for the node of a graph, and the value of its hidden parameter; see
-    /// [`ShadowMemory::keep_place`](crate::shadow_memory::ShadowMemory::keep_place).
+    /// A record slot for the node of a graph, and the value of its hidden parameter; see
+    /// [`ShadowMemory::keep_slot`](crate::shadow_memory::ShadowMemory::keep_slot).
     ///
     /// # Errors
     /// Why there is none.
-    pub fn keep_place(&mut self, device: &mut dyn Device) -> Result<(usize, u64), String> {
-        self.shadow(device).keep_place(device)
+    pub fn keep_slot(&mut self, device: &mut dyn Device) -> Result<(usize, u64), String> {
+        self.shadow(device).keep_slot(device)
     }
 
-    /// Whether a launch would find a place without more memory.
-    pub fn has_place(&mut self, device: &dyn Device) -> bool {
-        self.shadow(device).has_place()
+    /// Whether a launch would find a record slot without more memory.
+    pub fn has_slot(&mut self, device: &dyn Device) -> bool {
+        self.shadow(device).has_slot()
     }
 
     /// The device has been asked for a launch: asks for what it will have found.
     pub fn fetch(&mut self, device: &mut dyn Device, pending: &PendingLaunch) {
-        if let Some(place) = pending.place {
-            self.shadow(device).fetch(device, place);
+        if let Some(record_slot) = pending.record_slot {
+            self.shadow(device).fetch(device, record_slot);
         }
     }
 
@@ -331,9 +331,9 @@ impl Checker {
         self.shadow(device).expect(launches);
     }
 
-    /// The node of a graph is gone, and so are its launches: others may have its place.
-    pub fn free_place(&mut self, device: &dyn Device, place: usize) {
-        self.shadow(device).free_place(place);
+    /// The node of a graph is gone, and so are its launches: others may have its record slot.
+    pub fn free_slot(&mut self, device: &dyn Device, record_slot: usize) {
+        self.shadow(device).free_slot(record_slot);
     }
 
     /// A launch of the node of a graph that is not checked, for the reason given.
@@ -341,10 +341,10 @@ impl Checker {
         &mut self,
         device: &mut dyn Device,
         invocation: Invocation<'_>,
-        place: usize,
+        record_slot: usize,
         why: &str,
     ) -> PendingLaunch {
-        self.shadow(device).disarm(device, place);
+        self.shadow(device).disarm(device, record_slot);
         self.begin_unchecked(device, invocation, why)
     }
 
@@ -356,13 +356,15 @@ impl Checker {
     /// Races of a launch that may still run, as far as they lie in memory of the host.
     pub(crate) fn found_so_far(&mut self, device: &dyn Device, pending: &PendingLaunch) -> u64 {
         let shadow = self.shadow(device);
-        let found = pending.place.map(|place| shadow.look(device, place));
+        let found = pending
+            .record_slot
+            .map(|record_slot| shadow.look(device, record_slot));
         found.map_or(0, |found| {
             found.map_or(0, |found| found.records.len() as u64)
         })
     }
 
-    /// What a launch finds cannot be read; its place stays taken, because it may still run.
+    /// What a launch finds cannot be read; its record slot stays taken, because it may still run.
     pub fn abandon(&mut self, pending: PendingLaunch, why: &str) {
         let mut launch = pending.launch;
         launch.checked = false;
@@ -503,7 +505,7 @@ impl Checker {
         } = invocation;
         PendingLaunch {
             parameter: None,
-            place: None,
+            record_slot: None,
             owner_shift: None,
             at: None,
             launch: log::Launch {
@@ -645,9 +647,9 @@ impl Checker {
         } else {
             let windows = self.allocations.windows(parameters);
             let order = match () {
-                () if info.journaled => Order::Journal,
-                () if pending.fence_rule => Order::FenceRule,
-                () => Order::Barriers,
+                () if info.journaled => OrderJudge::Journal,
+                () if pending.fence_rule => OrderJudge::FenceRule,
+                () => OrderJudge::Barriers,
             };
             let watched = Watched {
                 windows,
@@ -673,7 +675,7 @@ impl Checker {
                 pending.launch.barriers_unjudged = misusable;
                 pending.launch.copies_unjudged = copies_unjudged;
                 pending.parameter = Some(armed.parameter);
-                pending.place = Some(armed.place);
+                pending.record_slot = Some(armed.record_slot);
                 pending.owner_shift = armed.owner_shift;
                 pending.launch.counters.cleared = armed.cleared;
                 Ok(())

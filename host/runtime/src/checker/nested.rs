@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shadow::hb::{Access, Engine, Kind, LANES, Launched, Order, Scope};
-use shadow::streams::{Kind as StreamKind, Meeting, Stream, Touch};
+use shadow::hb::{Access, Engine, LANES, Launched, MemoryOrder, OpKind, Scope};
+use shadow::streams::{Meeting, Stream, StreamKind, Touch};
 
 use super::{Checker, ModuleKey, PendingLaunch};
 use crate::findings::Findings;
@@ -78,7 +78,7 @@ impl Checker {
     }
 
     /// A place for a launch that nobody has given one.
-    pub fn place(&mut self) -> At {
+    pub fn position(&mut self) -> At {
         let alone = Stream {
             id: u64::MAX,
             context: u64::MAX,
@@ -182,8 +182,8 @@ fn meetings(engine: &Engine, before: &Launched, piece: &Piece) -> BTreeMap<(u32,
     };
     touched.all.parts(|touch, start, end, by| {
         let access = access(touch);
-        engine.beside(before, start..end, &access, |race| {
-            let shadow::hb::Place::Global(word) = race.place else {
+        engine.concurrent(before, start..end, &access, |race| {
+            let shadow::hb::Location::Global(word) = race.location else {
                 return;
             };
             let thread = race.earlier.thread;
@@ -215,12 +215,12 @@ fn meetings(engine: &Engine, before: &Launched, piece: &Piece) -> BTreeMap<(u32,
 fn access(touch: &Touch) -> Access {
     Access {
         kind: match touch.writes {
-            true => Kind::Store,
-            false => Kind::Load,
+            true => OpKind::Store,
+            false => OpKind::Load,
         },
         order: match touch.wide {
-            true => Order::Relaxed(Scope::Gpu),
-            false => Order::Weak,
+            true => MemoryOrder::Relaxed(Scope::Gpu),
+            false => MemoryOrder::Weak,
         },
         bytes: touch.bytes,
         elements: 1,

@@ -149,9 +149,9 @@ impl Checker {
         }
     }
 
-    /// Tells the user once that work of different streams was not compared.
+    /// Notes once, for the user, that work of different streams was not compared.
     pub(crate) fn note_uncompared(&mut self) {
-        if !std::mem::replace(&mut self.told_uncompared, true) {
+        if !std::mem::replace(&mut self.reported_uncompared, true) {
             self.note(UNCOMPARED);
             self.write(Event::Uncompared {});
         }
@@ -168,7 +168,7 @@ impl Checker {
         let previous_site = self.site_of(earlier, meeting.one.site);
         let site = self.site_of(later, meeting.other.site);
         let numbers = [earlier, later].map(number);
-        let who = |piece: &Piece, by: u64| match &piece.maker {
+        let thread_of = |piece: &Piece, by: u64| match &piece.maker {
             Maker::Launch(launch, _) => {
                 let cta = u32::try_from(by >> THREADS_LOG2).unwrap_or(u32::MAX);
                 Some(thread(launch, cta, by as u32 & ((1 << THREADS_LOG2) - 1)))
@@ -186,8 +186,8 @@ impl Checker {
             address: meeting.address,
             span: meeting.span,
             allocation: self.allocations.find(meeting.address).cloned(),
-            thread: who(later, meeting.by_other).unwrap_or_default(),
-            previous_thread: who(earlier, meeting.by_one),
+            thread: thread_of(later, meeting.by_other).unwrap_or_default(),
+            previous_thread: thread_of(earlier, meeting.by_one),
             work: [earlier, later]
                 .map(|piece| log::Work {
                     launch: number(piece),

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use events::{Executing, Misuse, Observer};
 use shadow::hb::{
-    Access, Active, Engine, Generations, Issue, Kind, Operation, Order, Place, Shape, Span, Thread,
-    Unphased,
+    Access, Active, Engine, Generations, Issue, Location, MemoryOrder, OpKind, Operation, Shape,
+    Span, Thread, Unphased,
 };
 
 use super::{HappensBefore, active, warp};
 
-/// An engine that is told of barriers, mbarriers and copies as others, and of no fences. Strong accesses order nothing
+/// An engine that receives barriers, mbarriers and copies as others do, and no fences. Strong accesses order nothing
 /// in it.
 pub(super) struct Barriers {
     pub(super) engine: Engine,
@@ -50,25 +50,25 @@ impl Barriers {
         &mut self,
         Active { warp, lanes }: Active,
         access: &Access,
-        place: impl Fn(u32) -> Place,
+        location: impl Fn(u32) -> Location,
     ) {
         let access = match access.order.scope() {
             // Those of scopes that include each other do not race, and what they observe does not count.
             Some(scope) => Access {
-                kind: Kind::Store,
-                order: Order::Relaxed(scope),
+                kind: OpKind::Store,
+                order: MemoryOrder::Relaxed(scope),
                 ..*access
             },
             None => *access,
         };
         let unordered = &mut self.unordered;
-        self.engine.access(warp, lanes, &access, place, |race| {
+        self.engine.access(warp, lanes, &access, location, |race| {
             unordered.insert([race.earlier.site, race.later.site]);
         });
     }
 
     /// A thread makes an mbarrier.
-    pub(super) fn makes(&mut self, me: Thread, at: Place, site: u32, fenced: bool) {
+    pub(super) fn makes(&mut self, me: Thread, at: Location, site: u32, fenced: bool) {
         self.generations.mbarrier_init(at);
         let unordered = &mut self.unordered;
         self.engine.mbarrier_init(me, at, site, fenced, |race| {
@@ -77,7 +77,7 @@ impl Barriers {
     }
 
     /// A thread uses an mbarrier's bytes.
-    pub(super) fn uses(&mut self, me: Thread, at: Place, access: &Access) {
+    pub(super) fn uses(&mut self, me: Thread, at: Location, access: &Access) {
         let unordered = &mut self.unordered;
         self.engine.mbarrier_used(me, at, access, |race| {
             unordered.insert([race.earlier.site, race.later.site]);
@@ -85,7 +85,7 @@ impl Barriers {
     }
 
     /// A thread executes an operation that counts at an mbarrier, before the engine hears of it.
-    pub(super) fn operates(&mut self, me: Thread, site: u32, at: Place, operation: Operation) {
+    pub(super) fn operates(&mut self, me: Thread, site: u32, at: Location, operation: Operation) {
         let engine = &mut self.engine;
         let wrong = self
             .generations
@@ -94,14 +94,14 @@ impl Barriers {
     }
 
     /// A thread has found a phase of an mbarrier over, before the engine hears of it.
-    pub(super) fn waits(&mut self, me: Thread, site: u32, at: Place) {
+    pub(super) fn waits(&mut self, me: Thread, site: u32, at: Location) {
         let engine = &mut self.engine;
         let wrong = self.generations.mbarrier_wait(engine, me, site, at);
         self.unphased.extend(wrong.map(|wrong| (wrong, site)));
     }
 
     /// A phase of an mbarrier is over.
-    pub(super) fn ends(&mut self, at: Place) {
+    pub(super) fn ends(&mut self, at: Location) {
         self.unphased.extend(self.generations.mbarrier_complete(at));
     }
 
@@ -117,9 +117,9 @@ impl Barriers {
         self.generations.complete(cta, id);
     }
 
-    pub(super) fn exit(&mut self, who: Executing, threads: u32) {
-        self.engine.exit(warp(who), who.lanes);
-        self.generations.exit(warp(who), who.lanes, threads);
+    pub(super) fn exit(&mut self, threads: Executing, per_cta: u32) {
+        self.engine.exit(warp(threads), threads.lanes);
+        self.generations.exit(warp(threads), threads.lanes, per_cta);
     }
 
     pub(super) fn copy(&mut self, me: Thread, from: Span, to: Span, issue: Issue) {
@@ -132,7 +132,7 @@ impl Barriers {
 
 impl HappensBefore {
     /// Lanes come to a barrier of their CTA, before anybody else hears of it.
-    pub(super) fn comes(&mut self, who: Executing, id: u32) {
+    pub(super) fn comes(&mut self, threads: Executing, id: u32) {
         let Some(Barriers {
             engine,
             generations,
@@ -141,16 +141,16 @@ impl HappensBefore {
         else {
             return;
         };
-        if let Some(early) = generations.arrive(engine, active(who), id, who.offset) {
-            self.misuse(who, Misuse::Recycled, early.earlier);
+        if let Some(early) = generations.arrive(engine, active(threads), id, threads.offset) {
+            self.misuse(threads, Misuse::Recycled, early.earlier);
         }
     }
     /// The lanes of an access go on together, if they do.
     pub(super) fn go_on(&mut self) {
         let together = self.barriers.as_mut().and_then(|of| of.together.take());
-        if let Some(who) = together {
-            self.barrier(who, who.lanes, |engine| {
-                engine.warp_barrier(warp(who), who.lanes);
+        if let Some(threads) = together {
+            self.barrier(threads, threads.lanes, |engine| {
+                engine.warp_barrier(warp(threads), threads.lanes);
             });
         }
     }

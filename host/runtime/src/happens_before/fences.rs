@@ -23,38 +23,38 @@ impl HappensBefore {
         if atomics == Atomics::Count {
             self.order.count(&self.engine);
         }
-        let tell = |engine: &mut Engine| engine.atomics(atomics);
-        tell(&mut self.engine);
+        let event = |engine: &mut Engine| engine.atomics(atomics);
+        event(&mut self.engine);
         if let Some(strong) = &mut self.strong {
-            strong.tell(tell);
+            strong.forward(event);
         }
-        self.lock_order.tell(tell);
+        self.lock_order.forward(event);
     }
 
     /// Lanes execute an instruction that only the thread with the final count executes.
-    pub(super) fn have_found(&mut self, who: Executing) {
-        let Some(site) = self.meaning(who).and_then(|meaning| meaning.found) else {
+    pub(super) fn have_found(&mut self, threads: Executing) {
+        let Some(site) = self.meaning(threads).and_then(|meaning| meaning.found) else {
             return;
         };
-        let tell = |engine: &mut Engine| engine.has_found(warp(who), who.lanes, site);
-        tell(&mut self.engine);
+        let event = |engine: &mut Engine| engine.has_found(warp(threads), threads.lanes, site);
+        event(&mut self.engine);
         if let Some(strong) = &mut self.strong {
-            strong.tell(tell);
+            strong.forward(event);
         }
-        self.lock_order.tell(tell);
+        self.lock_order.forward(event);
     }
 
     /// Lanes execute a fence.
-    pub(super) fn fences(&mut self, who: Executing) {
-        self.have_found(who);
-        let meaning = self.meaning(who);
+    pub(super) fn fences(&mut self, threads: Executing) {
+        self.have_found(threads);
+        let meaning = self.meaning(threads);
         if meaning.is_some_and(|meaning| meaning.proxy) {
-            self.hear(who, || EventKind::ProxyFence);
-            self.with(|engine| engine.fence_proxy(warp(who), who.lanes));
+            self.hear(threads, || EventKind::ProxyFence);
+            self.with(|engine| engine.fence_proxy(warp(threads), threads.lanes));
         }
         if meaning.is_some_and(|meaning| meaning.fences_inits) {
-            self.hear(who, || EventKind::InitFence);
-            self.with(|engine| engine.fence_init(warp(who), who.lanes));
+            self.hear(threads, || EventKind::InitFence);
+            self.with(|engine| engine.fence_init(warp(threads), threads.lanes));
             return;
         }
         let Some(SyncOp::Fence {
@@ -73,14 +73,15 @@ impl HappensBefore {
         };
         let scope = within;
         if let Some(footprints) = &mut self.footprints {
-            footprints.fence(who, scope);
+            footprints.fence(threads, scope);
         }
-        self.hear(who, || EventKind::Fence { kind, scope });
-        let kind = self.order.fence(&self.engine, active(who), kind, scope);
-        self.engine.fence(warp(who), who.lanes, kind, scope);
+        self.hear(threads, || EventKind::Fence { kind, scope });
+        let kind = self.order.fence(&self.engine, active(threads), kind, scope);
+        self.engine.fence(warp(threads), threads.lanes, kind, scope);
         if let Some(strong) = &mut self.strong {
-            strong.fence(warp(who), who.lanes, kind, scope);
+            strong.fence(warp(threads), threads.lanes, kind, scope);
         }
-        self.lock_order.fence(warp(who), who.lanes, kind, scope);
+        self.lock_order
+            .fence(warp(threads), threads.lanes, kind, scope);
     }
 }

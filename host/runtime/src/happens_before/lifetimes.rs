@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use events::Executing;
-use shadow::hb::{Engine, Place, Shape, Thread, Time, Warp};
+use shadow::hb::{Engine, Location, Shape, Thread, Time, Warp};
 
 use super::{HappensBefore, each, warp};
 use crate::findings::Misused;
@@ -111,7 +111,7 @@ impl Lifetimes {
         let mut heard = self.heard.iter();
         self.heard.contains_key(&me)
             || engine.knows_cta(me, owner)
-            || heard.any(|(&who, &since)| engine.knows(me, who) >= since)
+            || heard.any(|(&threads, &since)| engine.knows(me, threads) >= since)
     }
 
     /// Lanes may get to know that other blocks run: they have waited for the cluster's barrier, or read memory strongly.
@@ -147,8 +147,8 @@ impl Lifetimes {
         if let Some(open) = self.open.get_mut(&owner) {
             for me in each(lanes).map(|lane| warp.lane(lane)) {
                 let over = self.over.get(&me).copied().unwrap_or(0);
-                open.retain(|&(who, _), last| {
-                    over <= last.arrived && engine.knows(me, who) < last.time
+                open.retain(|&(threads, _), last| {
+                    over <= last.arrived && engine.knows(me, threads) < last.time
                 });
             }
         }
@@ -175,17 +175,22 @@ fn misused(misuse: Misuse, site: u32) -> Misused {
 
 impl HappensBefore {
     /// Lanes access memory, weakly or not: perhaps that of a block that has not started or has exited.
-    pub(super) fn exists(&mut self, who: Executing, weak: bool, place: impl Fn(u32) -> Place) {
+    pub(super) fn exists(
+        &mut self,
+        threads: Executing,
+        weak: bool,
+        location: impl Fn(u32) -> Location,
+    ) {
         let (Some(lifetimes), Some(meaning)) =
-            (&mut self.lifetimes, self.instructions.at(who.offset))
+            (&mut self.lifetimes, self.instructions.at(threads.offset))
         else {
             return;
         };
-        for lane in each(who.lanes) {
-            let Place::Shared { cta, .. } = place(lane) else {
+        for lane in each(threads.lanes) {
+            let Location::Shared { cta, .. } = location(lane) else {
                 continue;
             };
-            let (me, site) = (warp(who).lane(lane), meaning.site);
+            let (me, site) = (warp(threads).lane(lane), meaning.site);
             let misuse = lifetimes.access(&mut self.engine, me, site, cta, weak);
             if let Some(misuse) = misuse {
                 let key = misused(misuse, site);
@@ -195,11 +200,11 @@ impl HappensBefore {
     }
 
     /// Lanes exit, perhaps the last of their block.
-    pub(super) fn departs(&mut self, who: Executing) {
+    pub(super) fn departs(&mut self, threads: Executing) {
         let Some(lifetimes) = &mut self.lifetimes else {
             return;
         };
-        for (thread, site) in lifetimes.exit(&mut self.engine, warp(who), who.lanes) {
+        for (thread, site) in lifetimes.exit(&mut self.engine, warp(threads), threads.lanes) {
             let key = misused(Misuse::Departed, site);
             self.misuses.entry(key).or_insert((thread, 0)).1 += 1;
         }

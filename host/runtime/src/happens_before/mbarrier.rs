@@ -2,7 +2,7 @@
 
 use events::Executing;
 use ptx::isa::{MbarrierOp, SyncOp};
-use shadow::hb::{Engine, Operation as Phased, Order, Place, Scope, Thread};
+use shadow::hb::{Engine, Location, MemoryOrder, Operation as Phased, Scope, Thread};
 
 use super::{HappensBefore, fences, warp};
 use crate::traced::EventKind;
@@ -11,16 +11,16 @@ use crate::traced::EventKind;
 struct Operation {
     op: MbarrierOp,
     me: Thread,
-    at: Place,
+    at: Location,
     relaxed: bool,
     scope: Scope,
 }
 
 impl Operation {
     /// How it orders others, where it does as `order` unless it is relaxed.
-    fn order(&self, order: fn(Scope) -> Order) -> Order {
+    fn order(&self, order: fn(Scope) -> MemoryOrder) -> MemoryOrder {
         match self.relaxed {
-            true => Order::Relaxed(self.scope),
+            true => MemoryOrder::Relaxed(self.scope),
             false => order(self.scope),
         }
     }
@@ -28,16 +28,16 @@ impl Operation {
 
 impl HappensBefore {
     /// The operation on an mbarrier that lanes execute, and whether it expects bytes.
-    pub(crate) fn mbarrier_op(&self, who: Executing) -> Option<(MbarrierOp, bool)> {
-        let meaning = self.meaning(who)?;
+    pub(crate) fn mbarrier_op(&self, threads: Executing) -> Option<(MbarrierOp, bool)> {
+        let meaning = self.meaning(threads)?;
         match meaning.sync {
             Some(SyncOp::Mbarrier { op, .. }) => Some((op, meaning.expects)),
             _ => None,
         }
     }
 
-    fn operation(&self, who: Executing, address: u64) -> Option<Operation> {
-        match self.meaning(who)?.sync {
+    fn operation(&self, threads: Executing, address: u64) -> Option<Operation> {
+        match self.meaning(threads)?.sync {
             Some(SyncOp::Mbarrier {
                 op,
                 relaxed,
@@ -45,8 +45,8 @@ impl HappensBefore {
                 ..
             }) => Some(Operation {
                 op,
-                me: warp(who).lane(who.lanes.trailing_zeros()),
-                at: self.shared(who, address),
+                me: warp(threads).lane(threads.lanes.trailing_zeros()),
+                at: self.shared(threads, address),
                 relaxed,
                 scope: within,
             }),
@@ -55,32 +55,32 @@ impl HappensBefore {
     }
 
     /// A lane operates on an mbarrier; see [`events::Observer::mbarrier`].
-    pub(super) fn operates(&mut self, who: Executing, address: u64, over: bool) {
+    pub(super) fn operates(&mut self, threads: Executing, address: u64, over: bool) {
         self.stamp();
-        let Some(of) = self.operation(who, address) else {
+        let Some(of) = self.operation(threads, address) else {
             return;
         };
         let (me, at) = (of.me, of.at);
         let waits = matches!(of.op, MbarrierOp::TestWait | MbarrierOp::TryWait);
-        let access = self.meaning(who).and_then(|meaning| meaning.access);
-        self.hear(who, || EventKind::Mbarrier {
+        let access = self.meaning(threads).and_then(|meaning| meaning.access);
+        self.hear(threads, || EventKind::Mbarrier {
             at,
             access,
             order: match of.op {
-                MbarrierOp::Arrive | MbarrierOp::ArriveDrop => Some(of.order(Order::Release)),
-                _ if waits => Some(of.order(Order::Acquire)),
+                MbarrierOp::Arrive | MbarrierOp::ArriveDrop => Some(of.order(MemoryOrder::Release)),
+                _ if waits => Some(of.order(MemoryOrder::Acquire)),
                 _ => None,
             },
             over,
         });
         if over || !waits {
-            self.uses(who, &of);
+            self.uses(threads, &of);
         }
-        self.phase(who, &of, over);
+        self.phase(threads, &of, over);
         match of.op {
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop => {
-                let order = of.order(Order::Release);
-                self.barrier(who, who.lanes, |engine| {
+                let order = of.order(MemoryOrder::Release);
+                self.barrier(threads, threads.lanes, |engine| {
                     engine.mbarrier_arrive(me, at, order, over);
                 });
             }
@@ -88,8 +88,10 @@ impl HappensBefore {
             MbarrierOp::Inval => self.with(|engine| engine.mbarrier_inval(at)),
             MbarrierOp::CompleteTx if over => self.with(|engine| engine.mbarrier_complete(at)),
             _ if waits && over => {
-                let order = of.order(Order::Acquire);
-                self.barrier(who, who.lanes, |engine| engine.mbarrier_wait(me, at, order));
+                let order = of.order(MemoryOrder::Acquire);
+                self.barrier(threads, threads.lanes, |engine| {
+                    engine.mbarrier_wait(me, at, order)
+                });
             }
             _ => {}
         }
@@ -99,8 +101,8 @@ impl HappensBefore {
     }
 
     /// What an operation is to the phases of its mbarrier, where somebody asks. The engines hear of it next.
-    fn phase(&mut self, who: Executing, of: &Operation, over: bool) {
-        let Some(meaning) = self.meaning(who) else {
+    fn phase(&mut self, threads: Executing, of: &Operation, over: bool) {
+        let Some(meaning) = self.meaning(threads) else {
             return;
         };
         let Some(barriers) = &mut self.barriers else {
@@ -121,21 +123,24 @@ impl HappensBefore {
     }
 
     /// A lane has waited for the phase of an mbarrier before the last one that is over.
-    pub(crate) fn mbarrier_waited(&mut self, who: Executing, address: u64) {
-        let Some(of) = self.operation(who, address) else {
+    pub(crate) fn mbarrier_waited(&mut self, threads: Executing, address: u64) {
+        let Some(of) = self.operation(threads, address) else {
             return;
         };
-        self.uses(who, &of);
-        let (me, at, order) = (of.me, of.at, of.order(Order::Acquire));
-        self.barrier(who, who.lanes, |engine| {
+        self.uses(threads, &of);
+        let (me, at, order) = (of.me, of.at, of.order(MemoryOrder::Acquire));
+        self.barrier(threads, threads.lanes, |engine| {
             engine.mbarrier_waited(me, at, order);
         });
     }
 
     /// The access of its bytes that an operation is. It comes before what the operation makes known:
     /// who has waited without knowing that there is a barrier may have waited for anything.
-    fn uses(&mut self, who: Executing, of: &Operation) {
-        let Some((access, site)) = self.meaning(who).and_then(|m| Some((m.access?, m.site))) else {
+    fn uses(&mut self, threads: Executing, of: &Operation) {
+        let Some((access, site)) = self
+            .meaning(threads)
+            .and_then(|m| Some((m.access?, m.site)))
+        else {
             return;
         };
         let (me, at) = (of.me, of.at);
@@ -144,9 +149,9 @@ impl HappensBefore {
         if of.op == MbarrierOp::Init {
             let fenced = self.instructions.fences_inits;
             self.engine.mbarrier_init(me, at, site, fenced, found);
-            let tell = |engine: &mut Engine| engine.mbarrier_init(me, at, site, fenced, |_| ());
-            self.order.tell(tell);
-            self.lock_order.tell(tell);
+            let event = |engine: &mut Engine| engine.mbarrier_init(me, at, site, fenced, |_| ());
+            self.order.forward(event);
+            self.lock_order.forward(event);
             if let Some(barriers) = &mut self.barriers {
                 barriers.makes(me, at, site, fenced);
             }

@@ -16,7 +16,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::{Access, Active, Engine, FenceOrder, Party, Place, Race, Scope, Thread, Time};
+use shadow::hb::{Access, Active, Engine, FenceOrder, Location, Party, Race, Scope, Thread, Time};
 
 /// Looks at a word that are remembered.
 const MOST: usize = 4096;
@@ -47,7 +47,7 @@ struct Word {
 
 /// What is looked at, by the words of memory.
 #[derive(Debug, Default)]
-pub(super) struct Polls(HashMap<Place, Word>);
+pub(super) struct Polls(HashMap<Location, Word>);
 
 /// A conflict with an atomic that may have been made more often than its entry says.
 #[derive(Clone, Copy, Debug)]
@@ -119,26 +119,26 @@ impl Polls {
         Active { warp, lanes }: Active,
         access: &Access,
         idle: bool,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
     ) {
-        for (lane, place) in scalars(access, lanes, places) {
-            self.enter(engine, warp.lane(lane), access, place, idle);
+        for (lane, location) in scalars(access, lanes, locations) {
+            self.enter(engine, warp.lane(lane), access, location, idle);
         }
     }
 
-    /// What is not known of conflicts of an access that the engine has not been told yet.
+    /// What is not known of conflicts of an access that the engine has not received yet.
     pub(super) fn met(
         &self,
         mut orders: Orders<'_>,
         Active { warp, lanes }: Active,
         access: &Access,
-        places: impl Fn(u32) -> Place,
+        locations: impl Fn(u32) -> Location,
     ) -> Vec<Doubt> {
         if self.0.is_empty() {
             return Vec::new();
         }
-        let all = scalars(access, lanes, places);
-        all.flat_map(|(lane, place)| self.doubts(&mut orders, warp.lane(lane), access, place))
+        let all = scalars(access, lanes, locations);
+        all.flat_map(|(lane, location)| self.doubts(&mut orders, warp.lane(lane), access, location))
             .collect()
     }
 
@@ -146,7 +146,7 @@ impl Polls {
     /// own: it is by a thread that may have observed the atomic, or knows one.
     pub(super) fn may_follow(&self, engine: &mut Engine, race: &Race, atomic: &Access) -> bool {
         let (load, me) = (race.earlier.thread, race.later.thread);
-        let (Some(word), Some(scope)) = (self.0.get(&race.place), atomic.order.scope()) else {
+        let (Some(word), Some(scope)) = (self.0.get(&race.location), atomic.order.scope()) else {
             return false;
         };
         let shape = *engine.shape();
@@ -163,7 +163,7 @@ impl Polls {
         engine: &mut Engine,
         me: Thread,
         access: &Access,
-        place: Place,
+        location: Location,
         idle: bool,
     ) {
         let Some(scope) = access.order.scope() else {
@@ -171,7 +171,7 @@ impl Polls {
         };
         let now = engine.knows(me, me);
         let idle = idle.then_some(now);
-        for (word, start) in words(place, access.bytes) {
+        for (word, start) in words(location, access.bytes) {
             let scalar = (start, access.bytes);
             let Word { looks, wide } = self.0.entry(word).or_default();
             let is_wide = scope >= Scope::Gpu && (looks.is_empty() || *wide == Some(scalar));
@@ -197,11 +197,11 @@ impl Polls {
         orders: &mut Orders<'_>,
         me: Thread,
         access: &Access,
-        place: Place,
+        location: Location,
     ) -> Vec<Doubt> {
         let shape = *orders.engine.shape();
         let mut doubts = Vec::new();
-        for (word, start) in words(place, access.bytes) {
+        for (word, start) in words(location, access.bytes) {
             let scalar = (start, access.bytes);
             let Some(word) = self.0.get(&word) else {
                 continue;
@@ -244,38 +244,38 @@ impl Polls {
 fn scalars(
     access: &Access,
     lanes: u32,
-    places: impl Fn(u32) -> Place,
-) -> impl Iterator<Item = (u32, Place)> {
+    locations: impl Fn(u32) -> Location,
+) -> impl Iterator<Item = (u32, Location)> {
     let (bytes, elements) = (access.bytes, access.elements);
     super::each(lanes).flat_map(move |lane| {
-        let first = places(lane);
+        let first = locations(lane);
         (0..elements).map(move |element| {
             let step = element * bytes;
-            let place = match first {
-                Place::Global(address) => Place::Global(address + u64::from(step)),
-                Place::Shared { cta, offset } => Place::Shared {
+            let location = match first {
+                Location::Global(address) => Location::Global(address + u64::from(step)),
+                Location::Shared { cta, offset } => Location::Shared {
                     cta,
                     offset: offset + step,
                 },
             };
-            (lane, place)
+            (lane, location)
         })
     })
 }
 
 /// The words of some bytes, each with where the bytes start as a number.
-fn words(place: Place, bytes: u32) -> impl Iterator<Item = (Place, u64)> {
+fn words(location: Location, bytes: u32) -> impl Iterator<Item = (Location, u64)> {
     const WORD: u64 = 4;
-    let start = place.address();
+    let start = location.address();
     let end = start + u64::from(bytes.max(1));
     (start / WORD..=(end - 1) / WORD).map(move |word| {
-        let place = match place {
-            Place::Global(_) => Place::Global(word * WORD),
-            Place::Shared { cta, .. } => Place::Shared {
+        let location = match location {
+            Location::Global(_) => Location::Global(word * WORD),
+            Location::Shared { cta, .. } => Location::Shared {
                 cta,
                 offset: (word * WORD) as u32,
             },
         };
-        (place, start)
+        (location, start)
     })
 }

@@ -1,7 +1,7 @@
-//! Keeps what the engine is told and all that it finds, for comparisons.
+//! Keeps what the engine receives and all that it finds, for comparisons.
 
 use events::Executing;
-use shadow::hb::{LANES, Place, Thread};
+use shadow::hb::{LANES, Location, Thread};
 
 use super::HappensBefore;
 use crate::audit::Conflict;
@@ -11,7 +11,7 @@ use crate::pairs::Class;
 use crate::traced::{EventKind, TraceEvent};
 
 impl HappensBefore {
-    /// Keeps every race instead of the first of each pair of sites, and what the engine is told.
+    /// Keeps every race instead of the first of each pair of sites, and what the engine receives.
     pub fn keep_all(mut self) -> Self {
         self.pairs.every = Some(Vec::new());
         self.traced = Some(Vec::new());
@@ -24,9 +24,9 @@ impl HappensBefore {
         let thread = |of: Thread| of.warp * LANES + of.lane;
         let all = self.pairs.every.iter().flatten();
         all.map(|race| {
-            let (shared, address) = match race.place {
-                Place::Global(address) => (None, address),
-                Place::Shared { cta, offset } => (Some(cta), u64::from(offset)),
+            let (shared, address) = match race.location {
+                Location::Global(address) => (None, address),
+                Location::Shared { cta, offset } => (Some(cta), u64::from(offset)),
             };
             Conflict {
                 line: line(race.later.site),
@@ -42,7 +42,7 @@ impl HappensBefore {
         .collect()
     }
 
-    /// What the engine was told since [`Self::keep_all`].
+    /// What the engine has received since [`Self::keep_all`].
     pub fn traced(&mut self) -> Vec<TraceEvent> {
         self.traced.take().unwrap_or_default()
     }
@@ -56,12 +56,12 @@ impl HappensBefore {
 
     /// What has happened between the accesses that [`Self::follow`] was asked for.
     pub fn followed(&mut self) -> Option<Steps> {
-        self.tell_latest();
+        self.trace_latest();
         Some(self.between.take()?.finish())
     }
 
     /// Says which races the access before has had.
-    fn tell_latest(&mut self) {
+    fn trace_latest(&mut self) {
         let (Some(between), Some(latest)) = (&mut self.between, &mut self.pairs.latest) else {
             return;
         };
@@ -71,15 +71,18 @@ impl HappensBefore {
         }
     }
 
-    /// Keeps what the engine is told of an instruction.
-    pub(super) fn hear(&mut self, who: Executing, what: impl FnOnce() -> EventKind) {
+    /// Keeps what the engine receives of an instruction.
+    pub(super) fn hear(&mut self, threads: Executing, what: impl FnOnce() -> EventKind) {
         if self.traced.is_none() && self.between.is_none() {
             return;
         }
-        self.tell_latest();
-        let site = self.instructions.at(who.offset).map(|meaning| meaning.site);
+        self.trace_latest();
+        let site = self
+            .instructions
+            .at(threads.offset)
+            .map(|meaning| meaning.site);
         let line = site.and_then(|site| self.instructions.site(site));
-        let traced = TraceEvent::new(who, line.map_or(0, |site| site.ptx_line), what());
+        let traced = TraceEvent::new(threads, line.map_or(0, |site| site.ptx_line), what());
         if let Some(between) = &mut self.between {
             between.hear(traced.clone());
         }

@@ -7,7 +7,7 @@ use ptx::ast::{Instruction, Operand};
 use ptx::isa;
 use ptx::scope::{Register, Scopes};
 
-use super::flow::{Flow, Order};
+use super::flow::{Flow, RequiredOrder};
 use crate::log::Counted;
 
 /// Atomics in front of an access that are looked at.
@@ -23,7 +23,7 @@ pub(super) fn between(flow: &Flow<'_>, [one, other]: [usize; 2]) -> Option<Count
             of.opcode == "atom" && !["cas", "exch", "cta"].iter().any(|suffix| of.has(suffix))
         });
         let between = atomics.filter(|&(at, _)| {
-            let passes = |way| flow.reaches(way, &[], Order::Launch);
+            let passes = |way| flow.reaches(way, &[], RequiredOrder::Launch);
             passes([from, at]) && passes([at, to])
         });
         let between: Vec<usize> = between.map(|(at, _)| at).collect();
@@ -32,8 +32,8 @@ pub(super) fn between(flow: &Flow<'_>, [one, other]: [usize; 2]) -> Option<Count
         Some(Counted {
             frames: flow.source(at),
             line: flow.line(at),
-            before: flow.reaches([from, at], &[], Order::Fence),
-            after: flow.reaches([at, to], &[], Order::Fence),
+            before: flow.reaches([from, at], &[], RequiredOrder::Fence),
+            after: flow.reaches([at, to], &[], RequiredOrder::Fence),
         })
     })
 }

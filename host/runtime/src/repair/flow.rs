@@ -10,7 +10,7 @@ use ptx::isa::{MemoryKind, MemoryOp, SyncOp, memory, sync};
 
 use super::divergence::{Among, Divergence};
 use crate::log::{
-    Around, Barrier, Frame, Level, Neighbour, Outside, Passed, Place, Point, Unwaited,
+    Around, Barrier, CodeLocation, Frame, Level, Neighbour, Outside, Passed, Point, Unwaited,
 };
 
 /// Most barriers for which a path that skips them is looked for.
@@ -18,7 +18,7 @@ const BARRIERS: usize = 32;
 
 /// What is to order two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum RequiredOrder {
     /// A barrier of the block.
     Block,
     /// A barrier of the warp.
@@ -76,14 +76,14 @@ impl<'a> Flow<'a> {
     pub(super) fn candidates(
         &self,
         way: [usize; 2],
-        order: Order,
+        order: RequiredOrder,
     ) -> impl Iterator<Item = Candidate> {
         let both = [self.behind(way, order), self.ahead(way, order)];
         both.into_iter().flatten()
     }
 
     /// The wait that ends the asynchronous copy of a statement; none if that is no copy, or completes at an mbarrier.
-    pub(super) fn awaited(&self, at: usize) -> Option<Order> {
+    pub(super) fn awaited(&self, at: usize) -> Option<RequiredOrder> {
         let copy = self.instruction(at)?;
         let bulk = match memory(copy)?.kind {
             MemoryKind::AsyncCopy => false,
@@ -91,7 +91,7 @@ impl<'a> Flow<'a> {
             _ => return None,
         };
         let of_group = !copy.has("mbarrier::complete_tx::bytes");
-        of_group.then_some(Order::Wait { bulk })
+        of_group.then_some(RequiredOrder::Wait { bulk })
     }
 
     /// The line of the wait that follows a copy, or else of the copy.
@@ -116,7 +116,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The branch that lets only some threads come to a statement, of those that something is to order.
-    pub(super) fn divergent(&self, at: usize, order: Order) -> Option<Vec<Frame>> {
+    pub(super) fn divergent(&self, at: usize, order: RequiredOrder) -> Option<Vec<Frame>> {
         let branch = self.divergence(order).outermost(self.cfg.block_of(at))?;
         Some(self.source_of_end(branch))
     }
@@ -124,7 +124,7 @@ impl<'a> Flow<'a> {
     /// The branches that let only some threads of a block come to one statement, of those that come to another.
     pub(super) fn parting(&self, one: usize, other: usize) -> impl Iterator<Item = usize> {
         let [one, other] = [one, other].map(|at| self.cfg.block_of(at));
-        let branches = self.divergence(Order::Block).between(one, other);
+        let branches = self.divergence(RequiredOrder::Block).between(one, other);
         branches.filter_map(|block| self.cfg.blocks[block].terminator)
     }
 
@@ -135,7 +135,7 @@ impl<'a> Flow<'a> {
         [from, to]: [usize; 2],
         may_skip: impl Fn(usize) -> bool,
     ) -> Option<Passed> {
-        let free = Order::Launch;
+        let free = RequiredOrder::Launch;
         let barriers = self.body.instructions();
         let barriers = barriers.filter(|(_, of)| of.guard.is_none() && is_full_cta_barrier(of));
         barriers.take(BARRIERS).find_map(|(barrier, _)| {
@@ -145,7 +145,7 @@ impl<'a> Flow<'a> {
             let branch = branches.find(|&branch| {
                 may_skip(branch)
                     && self.reaches([from, branch], &[to], free)
-                    && self.reaches([branch, to], &[from], Order::Block)
+                    && self.reaches([branch, to], &[from], RequiredOrder::Block)
             })?;
             Some(Passed {
                 barrier: self.place(barrier),
@@ -162,7 +162,7 @@ impl<'a> Flow<'a> {
                 of.opcode == "mbarrier" && suffixes.iter().any(|suffix| of.has(suffix))
             })
         };
-        let free = |way| self.reaches(way, &[], Order::Block);
+        let free = |way| self.reaches(way, &[], RequiredOrder::Block);
         let mut ways = [(later, earlier, true), (earlier, later, false)].into_iter();
         ways.find_map(|(from, to, before_earlier)| {
             let mut waits = with(&["try_wait", "test_wait"]);
@@ -180,15 +180,15 @@ impl<'a> Flow<'a> {
     }
 
     /// The arrival at an mbarrier behind an asynchronous copy, if no commit of a group is behind it.
-    pub(super) fn completes(&self, copy: usize) -> Option<Place> {
-        let Some(Order::Wait { bulk: false }) = self.awaited(copy) else {
+    pub(super) fn completes(&self, copy: usize) -> Option<CodeLocation> {
+        let Some(RequiredOrder::Wait { bulk: false }) = self.awaited(copy) else {
             return None;
         };
         let behind = |what: &[&str]| {
             let mut all = self.body.instructions().filter(|(_, of)| {
                 of.opcode == "cp" && !of.has("bulk") && what.iter().all(|what| of.has(what))
             });
-            let found = all.find(|&(at, _)| self.reaches([copy, at], &[], Order::Launch));
+            let found = all.find(|&(at, _)| self.reaches([copy, at], &[], RequiredOrder::Launch));
             found.map(|(at, _)| at)
         };
         match behind(&["commit_group"]) {
@@ -200,7 +200,7 @@ impl<'a> Flow<'a> {
     /// Whether there is a path without a barrier of the block from the later of two statements to the earlier one, and
     /// none from the earlier to the later one.
     pub(super) fn only_back(&self, [earlier, later]: [usize; 2]) -> bool {
-        let open = |way| self.reaches(way, &[], Order::Block);
+        let open = |way| self.reaches(way, &[], RequiredOrder::Block);
         open([later, earlier]) && !open([earlier, later])
     }
 
@@ -215,8 +215,8 @@ impl<'a> Flow<'a> {
     /// a later statement.
     pub(super) fn unacquired(&self, line: u32, to: usize, level: Level) -> bool {
         let order = match level {
-            Level::Grid => Order::Fence,
-            Level::Cta | Level::Warp => Order::BlockFence,
+            Level::Grid => RequiredOrder::Fence,
+            Level::Cta | Level::Warp => RequiredOrder::BlockFence,
         };
         let read = self.on_line(line);
         let read = read.and_then(|at| Some((at, self.instruction(at)?)));
@@ -234,7 +234,7 @@ impl<'a> Flow<'a> {
 
     /// Whether a statement comes before another one, and never after it.
     pub(super) fn precedes(&self, one: usize, other: usize) -> bool {
-        let reaches = |way| self.reaches(way, &[], Order::Launch);
+        let reaches = |way| self.reaches(way, &[], RequiredOrder::Launch);
         reaches([one, other]) && !reaches([other, one])
     }
 
@@ -246,8 +246,8 @@ impl<'a> Flow<'a> {
     }
 
     /// Where a statement is.
-    pub(super) fn place(&self, at: usize) -> Place {
-        Place {
+    pub(super) fn place(&self, at: usize) -> CodeLocation {
+        CodeLocation {
             frames: self.source(at),
             line: self.line(at),
         }
@@ -289,9 +289,9 @@ impl<'a> Flow<'a> {
     }
 
     /// Behind the access `from`, outside of divergent code and of loops that do not hold the other.
-    fn behind(&self, [from, to]: [usize; 2], order: Order) -> Option<Candidate> {
+    fn behind(&self, [from, to]: [usize; 2], order: RequiredOrder) -> Option<Candidate> {
         let access = match order {
-            Order::Wait { .. } => from,
+            RequiredOrder::Wait { .. } => from,
             _ => self.waited(from),
         };
         let next = |block| self.cfg.immediate_post_dominator(block);
@@ -305,7 +305,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Ahead of the access `to`, outside of divergent code and of loops that do not hold the other.
-    fn ahead(&self, [from, to]: [usize; 2], order: Order) -> Option<Candidate> {
+    fn ahead(&self, [from, to]: [usize; 2], order: RequiredOrder) -> Option<Candidate> {
         let last = |block| self.cfg.immediate_dominator(block);
         // A branch stands in its own region when it closes a loop.
         let divergence = self.divergence(order);
@@ -328,7 +328,7 @@ impl<'a> Flow<'a> {
     fn moved_out(
         &self,
         [mut block, other]: [BlockId; 2],
-        order: Order,
+        order: RequiredOrder,
         past: impl Fn(BlockId) -> Option<BlockId>,
         step: impl Fn(BlockId) -> Option<BlockId>,
     ) -> Option<(BlockId, Option<Outside>)> {
@@ -337,7 +337,7 @@ impl<'a> Flow<'a> {
         // Each step leaves code that it does not enter again; the bound holds where the graph has no structure.
         for _ in 0..self.cfg.blocks.len() {
             // Each thread waits for its own copies.
-            let of_thread = matches!(order, Order::Wait { .. });
+            let of_thread = matches!(order, RequiredOrder::Wait { .. });
             let branch = divergence.outermost(block).filter(|_| !of_thread);
             if let Some(branch) = branch {
                 outside = Some(Outside {
@@ -429,12 +429,12 @@ impl<'a> Flow<'a> {
         next.map_or(0, |of| self.module.line_column(of.span.start).0)
     }
 
-    fn divergence(&self, order: Order) -> &Divergence {
+    fn divergence(&self, order: RequiredOrder) -> &Divergence {
         let [blocks, block, warp] = &self.divergence;
         match order {
-            Order::Launch | Order::Cluster => blocks,
-            Order::Block | Order::Fence | Order::BlockFence => block,
-            Order::Warp | Order::Wait { .. } => warp,
+            RequiredOrder::Launch | RequiredOrder::Cluster => blocks,
+            RequiredOrder::Block | RequiredOrder::Fence | RequiredOrder::BlockFence => block,
+            RequiredOrder::Warp | RequiredOrder::Wait { .. } => warp,
         }
     }
 
@@ -487,41 +487,46 @@ impl<'a> Flow<'a> {
 
     /// Whether a path leads from behind one statement to another without what orders them, also with one more of that
     /// in front of each of `extra`.
-    pub(super) fn reaches(&self, [from, to]: [usize; 2], extra: &[usize], order: Order) -> bool {
+    pub(super) fn reaches(
+        &self,
+        [from, to]: [usize; 2],
+        extra: &[usize],
+        order: RequiredOrder,
+    ) -> bool {
         self.cfg.reaches(from, to, |at| {
             extra.contains(&at) || self.instruction(at).is_some_and(|of| orders(of, order))
         })
     }
 }
 
-fn orders(instruction: &Instruction, order: Order) -> bool {
+fn orders(instruction: &Instruction, order: RequiredOrder) -> bool {
     match order {
-        Order::Launch => false,
-        Order::Fence => match instruction.opcode.as_str() {
+        RequiredOrder::Launch => false,
+        RequiredOrder::Fence => match instruction.opcode.as_str() {
             // One that only some execute is none.
             _ if instruction.guard.is_some() => false,
             "fence" => !instruction.has("cta") && !instruction.has("proxy"),
             "membar" => !instruction.has("cta"),
             _ => false,
         },
-        Order::BlockFence => {
+        RequiredOrder::BlockFence => {
             let fences = matches!(instruction.opcode.as_str(), "fence" | "membar")
                 && !instruction.has("proxy");
             instruction.guard.is_none() && (fences || is_full_cta_barrier(instruction))
         }
-        Order::Cluster => {
+        RequiredOrder::Cluster => {
             let waits = instruction.has("cluster") && instruction.has("wait");
             instruction.opcode == "barrier" && waits && instruction.guard.is_none()
         }
-        Order::Block => is_full_cta_barrier(instruction),
-        Order::Wait { bulk } => {
+        RequiredOrder::Block => is_full_cta_barrier(instruction),
+        RequiredOrder::Wait { bulk } => {
             let all = instruction.has("wait_all")
                 || instruction.has("wait_group")
                     && instruction.operands.first() == Some(&Operand::Int(0));
             let of_kind = instruction.opcode == "cp" && instruction.has("bulk") == bulk;
             all && of_kind && instruction.guard.is_none()
         }
-        Order::Warp => {
+        RequiredOrder::Warp => {
             is_full_cta_barrier(instruction)
                 || matches!(sync(instruction), Some(SyncOp::WarpBarrier { .. }))
         }

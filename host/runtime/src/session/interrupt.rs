@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Armed, Session};
-use crate::checker::Outcome;
+use crate::checker::LaunchOutcome;
 use crate::progress;
 
 impl Session {
@@ -21,11 +21,11 @@ impl Session {
                 continue;
             };
             for Armed { pending, .. } in flight.launches {
-                let outcome = Outcome {
+                let outcome = LaunchOutcome {
                     error: Some("it was interrupted".to_owned()),
                     interrupted: true,
                     running: true,
-                    ..Outcome::default()
+                    ..LaunchOutcome::default()
                 };
                 self.checker.end(gpu, pending, outcome, None);
             }

@@ -11,7 +11,7 @@ use super::area::{Area, release};
 use crate::log;
 
 /// More records than any launch counts.
-const UNTOLD: u64 = u64::MAX;
+const UNFETCHED: u64 = u64::MAX;
 
 /// Pair table, records, counters and launch block of one launch.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct LaunchMemory {
     pub(super) counters: u64,
     /// What the next launch finds in both, as the host sees it, behind the records.
     sent: u64,
-    /// The counters of the last launch, as the host sees them; [`UNTOLD`] until they are there.
+    /// The counters of the last launch, as the host sees them; [`UNFETCHED`] until they are there.
     fetched: u64,
     /// The grid barriers that each CTA has passed.
     pub(super) grid_epochs: Area,
@@ -106,11 +106,11 @@ impl LaunchMemory {
         if used > 0 {
             device.fill(self.records, 0, used)?;
         }
-        let untold = Counters {
-            records: UNTOLD,
+        let unfetched = Counters {
+            records: UNFETCHED,
             ..Counters::zeroed()
         };
-        device.write(self.fetched, bytemuck::bytes_of(&untold))?;
+        device.write(self.fetched, bytemuck::bytes_of(&unfetched))?;
         device.write(self.sent, bytemuck::bytes_of(&blocks))?;
         // The counters behind them are always zero here.
         let bytes = size_of_val(&blocks) + size_of::<Counters>();
@@ -148,7 +148,7 @@ impl LaunchMemory {
         self.conflicts = true;
         // A device that has failed cannot be read, but for the records.
         let mut counted = device.read(self.fetched, bytemuck::bytes_of_mut(&mut counters));
-        if counters.records == UNTOLD {
+        if counters.records == UNFETCHED {
             counters = Counters::zeroed();
             counted = device.read(self.counters, bytemuck::bytes_of_mut(&mut counters));
         }

@@ -49,7 +49,7 @@ pub struct Watched {
     /// Shared memory, if the kernel accesses it.
     pub shared: Option<SharedShape>,
     /// What follows the order that the cells do not know.
-    pub order: Order,
+    pub order: OrderJudge,
     /// Which accesses need no check: [`LaunchBlock::unwritten`].
     pub unwritten: u64,
     /// Of which accesses all races with writes are known: [`LaunchBlock::known`].
@@ -81,13 +81,13 @@ pub struct ShadowMemory {
     wanted: u32,
     /// Most that may be asked for, since the program has needed the memory itself.
     most: u32,
-    /// What to tell about a shadow that is smaller than asked for.
+    /// What to report about a shadow that is smaller than asked for.
     shrunk: Option<String>,
 }
 
 /// Who follows the order of threads that cells do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum OrderJudge {
     /// Nobody.
     Barriers,
     /// The fence rule, on the device.
@@ -101,8 +101,8 @@ pub enum Order {
 pub struct Armed {
     /// Value of the hidden parameter.
     pub parameter: u64,
-    /// Its place among the launches in flight.
-    pub place: usize,
+    /// Its record slot among the launches in flight.
+    pub record_slot: usize,
     /// Where addresses in shared memory say whose it is; see [`LaunchBlock::owner_shift`].
     pub owner_shift: Option<u32>,
     /// The cells were cleared because the generations had run out.
@@ -185,15 +185,15 @@ impl ShadowMemory {
         Ok(self.idle)
     }
 
-    /// A place that the node of a graph keeps, and the hidden parameter of all its launches. Nothing
-    /// is checked before the place is armed.
+    /// A record slot that the node of a graph keeps, and the hidden parameter of all its launches. Nothing
+    /// is checked before the record slot is armed.
     ///
     /// # Errors
     /// Why there is none.
-    pub fn keep_place(&mut self, device: &mut dyn Device) -> Result<(usize, u64), String> {
+    pub fn keep_slot(&mut self, device: &mut dyn Device) -> Result<(usize, u64), String> {
         let spare = |of: &LaunchMemory| of.spare && !of.busy;
-        let place = match self.launches.iter().position(spare) {
-            Some(place) => place,
+        let record_slot = match self.launches.iter().position(spare) {
+            Some(record_slot) => record_slot,
             None if self.launches.iter().filter(|of| of.kept).count() >= MOST_NODES => {
                 return Err(format!("more than {MOST_NODES} nodes of graphs"));
             }
@@ -204,25 +204,25 @@ impl ShadowMemory {
                 self.launches.len() - 1
             }
         };
-        let memory = &mut self.launches[place];
+        let memory = &mut self.launches[record_slot];
         // The counters are followed by nothing that could pass for a cell, and are wiped anyway.
         let block = idle_block(memory.counters, memory.counters);
         let written = device.write(memory.block, bytemuck::bytes_of(&[block, block]));
         written.map_err(|error| error.to_string())?;
         memory.spare = false;
-        Ok((place, memory.block))
+        Ok((record_slot, memory.block))
     }
 
-    /// The node of a graph does not need its place any more, and will not be launched.
-    pub fn free_place(&mut self, place: usize) {
-        if let Some(memory) = self.launches.get_mut(place).filter(|of| of.kept) {
+    /// The node of a graph does not need its record slot any more, and will not be launched.
+    pub fn free_slot(&mut self, record_slot: usize) {
+        if let Some(memory) = self.launches.get_mut(record_slot).filter(|of| of.kept) {
             memory.spare = true;
         }
     }
 
-    /// The next launch in a place that was kept is not checked.
-    pub fn disarm(&mut self, device: &mut dyn Device, place: usize) {
-        let found = self.launches.get(place).filter(|of| !of.busy);
+    /// The next launch in a record slot that was kept is not checked.
+    pub fn disarm(&mut self, device: &mut dyn Device, record_slot: usize) {
+        let found = self.launches.get(record_slot).filter(|of| !of.busy);
         if let Some(memory) = found {
             let block = idle_block(memory.counters, memory.counters);
             // Where this fails, what the launch records counts for the one before.
@@ -235,17 +235,17 @@ impl ShadowMemory {
         self.launches.iter().any(|of| of.busy)
     }
 
-    /// Whether a place is free, those of graphs aside.
-    pub fn has_place(&self) -> bool {
+    /// Whether a record slot is free, those of graphs aside.
+    pub fn has_slot(&self) -> bool {
         self.launches.iter().any(LaunchMemory::is_free)
     }
 
     /// A launch has ended, and was drained.
-    pub fn release(&mut self, place: usize) {
-        if let Some(memory) = self.launches.get_mut(place) {
+    pub fn release(&mut self, record_slot: usize) {
+        if let Some(memory) = self.launches.get_mut(record_slot) {
             memory.busy = false;
         }
-        if self.journal.keeper == Some(place) {
+        if self.journal.keeper == Some(record_slot) {
             self.journal.keeper = None;
         }
     }
@@ -293,7 +293,7 @@ impl ShadowMemory {
         let mut windows = watched.windows;
         shape.window_bytes = windows.iter().map(|(_, bytes)| bytes).sum();
         let generations_ran_out = self.generation == MAX_GENERATION;
-        let place = self.place(device, kept)?;
+        let record_slot = self.record_slot(device, kept)?;
         self.reserve(device, &shape, generations_ran_out)?;
         shape.index_bits = self.index_bits;
         let slots = match shared {
@@ -315,15 +315,15 @@ impl ShadowMemory {
         };
         let shifts = widths.shifts();
         let stamps = match order {
-            Order::FenceRule => self.reserve_stamps(device)?,
+            OrderJudge::FenceRule => self.reserve_stamps(device)?,
             _ => [0, 0],
         };
         let journal = match order {
-            Order::Journal if self.journal.keeper.is_some() => return Err(Refused::Busy),
-            Order::Journal => self.journal.set_up(device)?,
+            OrderJudge::Journal if self.journal.keeper.is_some() => return Err(Refused::Busy),
+            OrderJudge::Journal => self.journal.set_up(device)?,
             _ => 0,
         };
-        let launch = &mut self.launches[place];
+        let launch = &mut self.launches[record_slot];
         let grid_epochs = match shape.grid_barriers {
             true => launch
                 .grid_epochs
@@ -331,7 +331,7 @@ impl ShadowMemory {
             false => 0,
         };
         let orders = match order {
-            Order::FenceRule => {
+            OrderJudge::FenceRule => {
                 let counts = COUNTS_BYTES * shape.ctas;
                 launch.orders.reserve_zeroed(device, counts)?
             }
@@ -403,12 +403,12 @@ impl ShadowMemory {
         let set_up = launch.set_up(device, [block, behind]);
         set_up.map_err(|error| error.to_string())?;
         launch.busy = true;
-        if order == Order::Journal {
-            self.journal.keeper = Some(place);
+        if order == OrderJudge::Journal {
+            self.journal.keeper = Some(record_slot);
         }
         Ok(Armed {
             parameter: launch.block,
-            place,
+            record_slot,
             owner_shift,
             cleared: generations_ran_out,
         })
@@ -416,8 +416,8 @@ impl ShadowMemory {
 
     /// A launch has been asked for: asks for what it will have counted, so that nobody has to wait for
     /// that later.
-    pub fn fetch(&self, device: &mut dyn Device, place: usize) {
-        if let Some(memory) = self.launches.get(place) {
+    pub fn fetch(&self, device: &mut dyn Device, record_slot: usize) {
+        if let Some(memory) = self.launches.get(record_slot) {
             // Otherwise it is read in the end.
             let _ = memory.fetch(device);
         }
@@ -427,9 +427,13 @@ impl ShadowMemory {
     ///
     /// # Errors
     /// When the device cannot be read.
-    pub fn drain(&mut self, device: &dyn Device, place: usize) -> Result<Drained, DeviceError> {
+    pub fn drain(
+        &mut self,
+        device: &dyn Device,
+        record_slot: usize,
+    ) -> Result<Drained, DeviceError> {
         let capacity = u64::from(self.records);
-        match self.launches.get_mut(place) {
+        match self.launches.get_mut(record_slot) {
             Some(memory) => memory.drain(device, capacity),
             None => Ok(Drained::default()),
         }
@@ -439,8 +443,8 @@ impl ShadowMemory {
     ///
     /// # Errors
     /// When that cannot be read.
-    pub fn look(&self, device: &dyn Device, place: usize) -> Result<Drained, DeviceError> {
-        match self.launches.get(place) {
+    pub fn look(&self, device: &dyn Device, record_slot: usize) -> Result<Drained, DeviceError> {
+        match self.launches.get(record_slot) {
             Some(memory) => memory.look(device, u64::from(self.records)),
             None => Ok(Drained::default()),
         }
@@ -459,17 +463,21 @@ impl ShadowMemory {
         self.journal.read(device, each)
     }
 
-    /// The place that a graph's node has kept, or a free one.
-    fn place(&mut self, device: &mut dyn Device, kept: Option<usize>) -> Result<usize, Refused> {
-        if let Some(place) = kept {
-            return match self.launches.get(place) {
-                Some(memory) if !memory.busy => Ok(place),
+    /// The record slot that a graph's node has kept, or a free one.
+    fn record_slot(
+        &mut self,
+        device: &mut dyn Device,
+        kept: Option<usize>,
+    ) -> Result<usize, Refused> {
+        if let Some(record_slot) = kept {
+            return match self.launches.get(record_slot) {
+                Some(memory) if !memory.busy => Ok(record_slot),
                 Some(_) => Err(Refused::Busy),
                 None => Err(Refused::Cannot("its graph's context is gone".to_owned())),
             };
         }
-        if let Some(place) = self.launches.iter().position(LaunchMemory::is_free) {
-            return Ok(place);
+        if let Some(record_slot) = self.launches.iter().position(LaunchMemory::is_free) {
+            return Ok(record_slot);
         }
         if self.launches.iter().filter(|of| !of.kept).count() >= MOST_LAUNCHES {
             return Err(Refused::Busy);

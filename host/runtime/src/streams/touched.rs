@@ -10,7 +10,7 @@ const BOUND_RUNS: usize = 1 << 14;
 /// What is known of the global memory that a piece of work has touched.
 #[derive(Debug, Default)]
 pub(crate) enum Touched {
-    /// Each access: the simulated device has told of it, or the host has made it.
+    /// Each access: the simulated device has reported it, or the host has made it.
     Followed(Box<Followed>),
     /// All of it lies in this footprint, which may be larger. Its sites mean nothing.
     Within(Arc<Footprint>),
@@ -27,11 +27,11 @@ pub(crate) struct Followed {
     /// before that has ended.
     pub(crate) early: Footprint,
     /// That which threads have touched that cannot come after a release by another launch; none if that is all of it.
-    pub(crate) untold: Option<Footprint>,
+    pub(crate) unacquired: Option<Footprint>,
     /// What has been released in device scope or wider: flags that it may have set.
-    pub(crate) released: Footprint,
+    pub(crate) released_flags: Footprint,
     /// What has been read strongly in such a scope: flags that it may have seen.
-    pub(crate) asked: Footprint,
+    pub(crate) read_flags: Footprint,
     /// It has let the launch behind it begin (`griddepcontrol.launch_dependents`).
     pub(crate) lets_others_begin: bool,
     /// So many of its CTAs have done so before they have waited for the launch ahead of it.
@@ -43,21 +43,25 @@ impl Followed {
         let Self {
             all,
             early,
-            untold,
-            released,
-            asked,
+            unacquired,
+            released_flags,
+            read_flags,
             ..
         } = self;
-        [all, early, released, asked].into_iter().chain(untold)
+        [all, early, released_flags, read_flags]
+            .into_iter()
+            .chain(unacquired)
     }
 
     /// Whether it has read what another piece has released before: some of it may come after some of that.
-    pub(super) fn is_told_by(&self, earlier: &Self) -> bool {
-        let mut told = false;
-        if self.untold.is_some() {
-            earlier.released.meet(&self.asked, |_| told = true);
+    pub(super) fn acquires_from(&self, earlier: &Self) -> bool {
+        let mut acquired = false;
+        if self.unacquired.is_some() {
+            earlier
+                .released_flags
+                .meet(&self.read_flags, |_| acquired = true);
         }
-        told
+        acquired
     }
 }
 
@@ -76,13 +80,13 @@ impl Touched {
                 let Followed {
                     all,
                     early,
-                    untold,
-                    released,
-                    asked,
+                    unacquired,
+                    released_flags,
+                    read_flags,
                     ..
                 } = &**followed;
-                let untold = untold.as_ref().map_or(0, Footprint::len);
-                all.len() + early.len() + untold + released.len() + asked.len()
+                let unacquired = unacquired.as_ref().map_or(0, Footprint::len);
+                all.len() + early.len() + unacquired + released_flags.len() + read_flags.len()
             }
             Self::Within(footprint) => footprint.len(),
             Self::Unknown => 0,

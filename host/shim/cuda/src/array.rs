@@ -163,7 +163,7 @@ impl State {
 
 impl Array {
     /// Device address of a box of an array: `at` and `size` are bytes in x, rows and slices.
-    pub(crate) fn place(&self, at: [u64; 3], size: [u64; 3]) -> Result<u64, CUresult> {
+    pub(crate) fn address_of(&self, at: [u64; 3], size: [u64; 3]) -> Result<u64, CUresult> {
         let [_, height, depth] = self.image.extent.map(u64::from);
         let room = [self.image.pitch, height, depth];
         let inside = |axis: usize| {

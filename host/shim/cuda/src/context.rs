@@ -10,7 +10,7 @@ use driver::sys::{
 
 use crate::Answer;
 use crate::device::{attribute, check};
-use crate::memory::Kind;
+use crate::memory::MemoryKind;
 use crate::missing::{ignored, remark};
 use crate::pointer::Ptr;
 use crate::state::{self, State, current, with, with_context, with_this_context};
@@ -105,7 +105,7 @@ impl State {
         let addresses: Vec<u64> = self
             .memory
             .iter()
-            .filter(|(_, of)| of.context == context && of.kind != Kind::Mapped)
+            .filter(|(_, of)| of.context == context && of.kind != MemoryKind::Mapped)
             .map(|(&address, _)| address)
             .collect();
         for address in addresses {

@@ -29,7 +29,7 @@ pub(crate) struct Copy {
 /// One side of a copy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
-    place: Place,
+    owner: Owner,
     /// The first byte copied.
     address: u64,
     /// Bytes from row to row.
@@ -40,7 +40,7 @@ pub(crate) struct Side {
 
 /// Whose address it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Owner {
     Host,
     Device,
     /// Whoever has the address: unified addressing.
@@ -61,9 +61,9 @@ pub(crate) struct Fill {
 
 impl Side {
     /// Bytes in one piece.
-    fn whole(place: Place, address: u64) -> Self {
+    fn whole(owner: Owner, address: u64) -> Self {
         Self {
-            place,
+            owner,
             address,
             pitch: 0,
             slice: 0,
@@ -84,8 +84,8 @@ impl Side {
         with_context(|state, _| {
             let array = state.arrays.get(array)?;
             Ok(Side {
-                place: Place::Device,
-                address: array.place(at, size)?,
+                owner: Owner::Device,
+                address: array.address_of(at, size)?,
                 pitch: array.image.pitch,
                 slice: array.image.slice,
             })
@@ -115,8 +115,8 @@ impl State {
                 // Large rows go in pieces, so that a copy never needs much memory of its own.
                 for start in (0..width).step_by(PIECE) {
                     row.resize(PIECE.min(width - start), 0);
-                    self.fetch(copy.from.place, from + start as u64, &mut row)?;
-                    self.store(copy.to.place, to + start as u64, &row)?;
+                    self.fetch(copy.from.owner, from + start as u64, &mut row)?;
+                    self.store(copy.to.owner, to + start as u64, &row)?;
                 }
             }
         }
@@ -124,18 +124,18 @@ impl State {
     }
 
     /// Whether an address of a side is the device's.
-    fn on_device_side(&self, place: Place, address: u64) -> Result<bool, CUresult> {
+    fn on_device_side(&self, owner: Owner, address: u64) -> Result<bool, CUresult> {
         let memory = self.engine.memory();
-        match place {
-            Place::Device => Ok(true),
-            Place::Host if memory.is_arena(address) => Err(CUresult::INVALID_VALUE),
-            Place::Host => Ok(false),
-            Place::Either => Ok(memory.is_arena(address) || memory.containing(address).is_some()),
+        match owner {
+            Owner::Device => Ok(true),
+            Owner::Host if memory.is_arena(address) => Err(CUresult::INVALID_VALUE),
+            Owner::Host => Ok(false),
+            Owner::Either => Ok(memory.is_arena(address) || memory.containing(address).is_some()),
         }
     }
 
-    fn fetch(&self, place: Place, address: u64, into: &mut [u8]) -> Answer {
-        match self.on_device_side(place, address)? {
+    fn fetch(&self, owner: Owner, address: u64, into: &mut [u8]) -> Answer {
+        match self.on_device_side(owner, address)? {
             true => {
                 let read = self.engine.memory().read(address, into);
                 read.map_err(|_| CUresult::INVALID_VALUE)
@@ -144,8 +144,8 @@ impl State {
         }
     }
 
-    fn store(&mut self, place: Place, address: u64, from: &[u8]) -> Answer {
-        match self.on_device_side(place, address)? {
+    fn store(&mut self, owner: Owner, address: u64, from: &[u8]) -> Answer {
+        match self.on_device_side(owner, address)? {
             true => {
                 let written = self.engine.memory_mut().write(address, from);
                 written.map_err(|_| CUresult::INVALID_VALUE)
@@ -196,8 +196,8 @@ fn host(address: u64) -> Ptr<u8> {
 macro_rules! copies {
     ($($name:ident $asynchronous:ident: $to:ident $to_ty:ty, $from:ident $from_ty:ty;)*) => { $(
         pub(crate) fn $name(to: $to_ty, from: $from_ty, bytes: usize) -> Answer {
-            let to = Side::whole(Place::$to, address(to));
-            let from = Side::whole(Place::$from, address(from));
+            let to = Side::whole(Owner::$to, address(to));
+            let from = Side::whole(Owner::$from, address(from));
             submit_and_wait(line(to, from, bytes))
         }
 
@@ -207,8 +207,8 @@ macro_rules! copies {
             bytes: usize,
             stream: Ptr<CUstream_st>,
         ) -> Answer {
-            let to = Side::whole(Place::$to, address(to));
-            let from = Side::whole(Place::$from, address(from));
+            let to = Side::whole(Owner::$to, address(to));
+            let from = Side::whole(Owner::$from, address(from));
             let copy = line(to, from, bytes);
             submit(stream.address(), Work::Copy(copy))
         }
@@ -249,7 +249,7 @@ fn in_array(array: Ptr<CUarray_st>, offset: usize, bytes: usize) -> Result<Side,
         let array = state.arrays.get(array.address())?;
         array.run(offset as u64, bytes as u64)
     })?;
-    Ok(Side::whole(Place::Device, address))
+    Ok(Side::whole(Owner::Device, address))
 }
 
 pub(crate) fn cuMemcpyHtoA(
@@ -258,7 +258,7 @@ pub(crate) fn cuMemcpyHtoA(
     from: Ptr<c_void>,
     bytes: usize,
 ) -> Answer {
-    let from = Side::whole(Place::Host, from.address());
+    let from = Side::whole(Owner::Host, from.address());
     submit_and_wait(line(in_array(to, offset, bytes)?, from, bytes))
 }
 
@@ -269,7 +269,7 @@ pub(crate) fn cuMemcpyHtoAAsync(
     bytes: usize,
     stream: Ptr<CUstream_st>,
 ) -> Answer {
-    let from = Side::whole(Place::Host, from.address());
+    let from = Side::whole(Owner::Host, from.address());
     let copy = line(in_array(to, offset, bytes)?, from, bytes);
     submit(stream.address(), Work::Copy(copy))
 }
@@ -280,7 +280,7 @@ pub(crate) fn cuMemcpyAtoH(
     offset: usize,
     bytes: usize,
 ) -> Answer {
-    let to = Side::whole(Place::Host, to.address());
+    let to = Side::whole(Owner::Host, to.address());
     submit_and_wait(line(to, in_array(from, offset, bytes)?, bytes))
 }
 
@@ -291,7 +291,7 @@ pub(crate) fn cuMemcpyAtoHAsync(
     bytes: usize,
     stream: Ptr<CUstream_st>,
 ) -> Answer {
-    let to = Side::whole(Place::Host, to.address());
+    let to = Side::whole(Owner::Host, to.address());
     let copy = line(to, in_array(from, offset, bytes)?, bytes);
     submit(stream.address(), Work::Copy(copy))
 }
@@ -302,7 +302,7 @@ pub(crate) fn cuMemcpyDtoA(
     from: CUdeviceptr,
     bytes: usize,
 ) -> Answer {
-    let from = Side::whole(Place::Device, from);
+    let from = Side::whole(Owner::Device, from);
     submit_and_wait(line(in_array(to, offset, bytes)?, from, bytes))
 }
 
@@ -312,7 +312,7 @@ pub(crate) fn cuMemcpyAtoD(
     offset: usize,
     bytes: usize,
 ) -> Answer {
-    let to = Side::whole(Place::Device, to);
+    let to = Side::whole(Owner::Device, to);
     submit_and_wait(line(to, in_array(from, offset, bytes)?, bytes))
 }
 
@@ -359,11 +359,11 @@ pub(crate) fn cuMemcpyPeerAsync(
 }
 
 /// One side of a boxed copy as C gives it: kind, host address, device address.
-fn place(kind: i32, host: u64, device: u64) -> Result<(Place, u64), CUresult> {
+fn owner(kind: i32, host: u64, device: u64) -> Result<(Owner, u64), CUresult> {
     match kind {
-        memory_type::HOST => Ok((Place::Host, host)),
-        memory_type::DEVICE => Ok((Place::Device, device)),
-        memory_type::UNIFIED => Ok((Place::Either, device)),
+        memory_type::HOST => Ok((Owner::Host, host)),
+        memory_type::DEVICE => Ok((Owner::Device, device)),
+        memory_type::UNIFIED => Ok((Owner::Either, device)),
         _ => Err(CUresult::INVALID_VALUE),
     }
 }
@@ -376,7 +376,7 @@ impl Copy {
             if kind == memory_type::ARRAY {
                 return Side::of_array(array, at, size);
             }
-            let (place, base) = place(kind, host, device)?;
+            let (owner, base) = owner(kind, host, device)?;
             let [x, y, z] = at;
             // A pitch or height of 0 stands for a box without gaps.
             let pitch = if pitch == 0 { c.width_in_bytes } else { pitch } as u64;
@@ -393,7 +393,7 @@ impl Copy {
                 .and_then(|offset| base.checked_add(offset));
             let address = offset.ok_or(CUresult::INVALID_VALUE)?;
             Ok::<_, CUresult>(Side {
-                place,
+                owner,
                 address,
                 pitch,
                 slice,
@@ -430,18 +430,18 @@ impl Copy {
 
     /// The copy as a program would describe it; an array is told by where its texels are.
     pub(crate) fn to_3d(self) -> CUDA_MEMCPY3D {
-        let kind = |side: &Side| match side.place {
-            Place::Host => memory_type::HOST,
-            Place::Device => memory_type::DEVICE,
-            Place::Either => memory_type::UNIFIED,
+        let kind = |side: &Side| match side.owner {
+            Owner::Host => memory_type::HOST,
+            Owner::Device => memory_type::DEVICE,
+            Owner::Either => memory_type::UNIFIED,
         };
-        let host = |side: &Side| match side.place {
-            Place::Host => std::ptr::with_exposed_provenance_mut(side.address as usize),
-            Place::Device | Place::Either => std::ptr::null_mut::<c_void>(),
+        let host = |side: &Side| match side.owner {
+            Owner::Host => std::ptr::with_exposed_provenance_mut(side.address as usize),
+            Owner::Device | Owner::Either => std::ptr::null_mut::<c_void>(),
         };
-        let device = |side: &Side| match side.place {
-            Place::Host => 0,
-            Place::Device | Place::Either => side.address,
+        let device = |side: &Side| match side.owner {
+            Owner::Host => 0,
+            Owner::Device | Owner::Either => side.address,
         };
         let rows = |side: &Side| side.slice.checked_div(side.pitch).unwrap_or(0) as usize;
         CUDA_MEMCPY3D {

@@ -174,7 +174,7 @@ impl Engine {
         Err(Box::new(error))
     }
 
-    /// What the checker knows of streams, if the process is checked; it is told of the calling thread.
+    /// What the checker knows of streams, if the process is checked; it is notified of the calling thread.
     pub(crate) fn streams(&mut self) -> Option<&mut Streams> {
         let streams = self.device.checker_mut().map(Checker::streams)?;
         let own = order::thread();
@@ -185,14 +185,14 @@ impl Engine {
         Some(streams)
     }
 
-    /// Tells the checker that a thread of the host has ended.
+    /// Notifies the checker that a thread of the host has ended.
     pub(crate) fn thread_ended(&mut self, thread: u64) {
         if let Some(checker) = self.device.checker_mut() {
             checker.streams().thread_ended(thread);
         }
     }
 
-    /// Tells the checker what a call on the host has touched.
+    /// Notifies the checker what a call on the host has touched.
     pub(crate) fn called(
         &mut self,
         at: Option<At>,
@@ -207,49 +207,49 @@ impl Engine {
         }
     }
 
-    /// Tells the checker of memory that the program has got by a call.
+    /// Notifies the checker of memory that the program has got by a call.
     pub(crate) fn allocated(&mut self, address: u64, bytes: u64, call: &str) {
         if let Some(checker) = self.device.checker_mut() {
             checker.allocated(address, bytes, call);
         }
     }
 
-    /// Tells the checker that the program has mapped memory.
+    /// Notifies the checker that the program has mapped memory.
     pub(crate) fn mapped(&mut self, mapping: Mapping) {
         if let Some(checker) = self.device.checker_mut() {
             checker.mapped(mapping);
         }
     }
 
-    /// Tells the checker that the program has unmapped a range.
+    /// Notifies the checker that the program has unmapped a range.
     pub(crate) fn unmapped(&mut self, base: u64, bytes: u64) {
         if let Some(checker) = self.device.checker_mut() {
             checker.unmapped(base, bytes);
         }
     }
 
-    /// Tells the checker of memory that the program has given back.
+    /// Notifies the checker of memory that the program has given back.
     pub(crate) fn freed(&mut self, address: u64) {
         if let Some(checker) = self.device.checker_mut() {
             checker.freed(address);
         }
     }
 
-    /// Tells the checker that the host has freed memory of a pool, which waits for nothing.
+    /// Notifies the checker that the host has freed memory of a pool, which waits for nothing.
     pub(crate) fn freed_on_host(&mut self, address: u64, bytes: u64) {
         if let Some(checker) = self.device.checker_mut() {
             checker.freed_on_host(address, bytes);
         }
     }
 
-    /// Tells the checker of memory that the program gets again, which has stayed allocated since it was given back.
+    /// Notifies the checker of memory that the program gets again, which has stayed allocated since it was given back.
     pub(crate) fn got_again(&mut self, address: u64, bytes: u64) {
         if let Some(checker) = self.device.checker_mut() {
             checker.got_again(address, bytes);
         }
     }
 
-    /// Tells the user that something is not checked, which makes the run incomplete.
+    /// Reports to the user that something is not checked, which makes the run incomplete.
     pub(crate) fn missed(&mut self, text: String) {
         if let Some(checker) = self.device.checker_mut() {
             checker.missed(text);
@@ -268,7 +268,7 @@ impl Engine {
             .refused(module, kernel, launch, &code.to_string());
     }
 
-    /// Tells the user something that is no race.
+    /// Reports something to the user that is no race.
     pub(crate) fn note(&mut self, message: &str) {
         if let Some(checker) = self.device.checker_mut() {
             checker.note(message);

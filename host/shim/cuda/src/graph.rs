@@ -291,20 +291,20 @@ pub(crate) fn cuGraphDestroy(graph: Ptr<CUgraph_st>) -> Answer {
 }
 
 /// Where a node is added, and what before it.
-struct Place {
+struct NewNode {
     out: Ptr<CUgraphNode>,
     graph: u64,
     before: Vec<u64>,
 }
 
-impl Place {
+impl NewNode {
     fn new(
         out: Ptr<CUgraphNode>,
         graph: Ptr<CUgraph_st>,
         dependencies: Ptr<CUgraphNode>,
         count: usize,
-    ) -> Result<Place, CUresult> {
-        Ok(Place {
+    ) -> Result<NewNode, CUresult> {
+        Ok(NewNode {
             out,
             graph: graph.address(),
             before: listed(dependencies, count)?,
@@ -312,7 +312,7 @@ impl Place {
     }
 
     fn add(self, work: Work) -> Answer {
-        let Place { out, graph, before } = self;
+        let NewNode { out, graph, before } = self;
         set(
             out,
             with(|state| state.add_node(graph, Task::Work(work), before))?,
@@ -327,7 +327,7 @@ pub(crate) fn cuGraphAddKernelNode(
     count: usize,
     params: Ptr<CUDA_KERNEL_NODE_PARAMS>,
 ) -> Answer {
-    Place::new(out, graph, dependencies, count)?.add(kernel_node(&params.get()?)?)
+    NewNode::new(out, graph, dependencies, count)?.add(kernel_node(&params.get()?)?)
 }
 
 pub(crate) fn cuGraphAddKernelNode_v1(
@@ -337,7 +337,7 @@ pub(crate) fn cuGraphAddKernelNode_v1(
     count: usize,
     params: Ptr<CUDA_KERNEL_NODE_PARAMS_v1>,
 ) -> Answer {
-    Place::new(out, graph, dependencies, count)?.add(kernel_node(&params.get()?.into())?)
+    NewNode::new(out, graph, dependencies, count)?.add(kernel_node(&params.get()?.into())?)
 }
 
 pub(crate) fn cuGraphAddMemcpyNode(
@@ -368,7 +368,7 @@ pub(crate) fn cuGraphAddMemsetNode(
     _ctx: Ptr<CUctx_st>,
 ) -> Answer {
     let fill = Fill::of_node(&params.get()?)?;
-    Place::new(out, graph, dependencies, count)?.add(Work::Fill(fill))
+    NewNode::new(out, graph, dependencies, count)?.add(Work::Fill(fill))
 }
 
 pub(crate) fn cuGraphAddHostNode(
@@ -379,7 +379,7 @@ pub(crate) fn cuGraphAddHostNode(
     params: Ptr<CUDA_HOST_NODE_PARAMS>,
 ) -> Answer {
     let work = host_node(&params.get()?)?;
-    Place::new(out, graph, dependencies, count)?.add(work)
+    NewNode::new(out, graph, dependencies, count)?.add(work)
 }
 
 pub(crate) fn cuGraphAddEventRecordNode(
@@ -390,7 +390,7 @@ pub(crate) fn cuGraphAddEventRecordNode(
     event: Ptr<CUevent_st>,
 ) -> Answer {
     with(|state| state.events.get(event.address()).map(drop))?;
-    Place::new(out, graph, dependencies, count)?.add(Work::Record(event.address()))
+    NewNode::new(out, graph, dependencies, count)?.add(Work::Record(event.address()))
 }
 
 pub(crate) fn cuGraphAddEventWaitNode(
@@ -401,7 +401,7 @@ pub(crate) fn cuGraphAddEventWaitNode(
     event: Ptr<CUevent_st>,
 ) -> Answer {
     with(|state| state.events.get(event.address()).map(drop))?;
-    Place::new(out, graph, dependencies, count)?.add(Work::Wait(event.address()))
+    NewNode::new(out, graph, dependencies, count)?.add(Work::Wait(event.address()))
 }
 
 pub(crate) fn cuGraphAddMemAllocNode(
@@ -426,7 +426,7 @@ pub(crate) fn cuGraphAddMemFreeNode(
     address: CUdeviceptr,
 ) -> Answer {
     let work = free_node(address)?;
-    Place::new(out, graph, dependencies, count)?.add(work)
+    NewNode::new(out, graph, dependencies, count)?.add(work)
 }
 
 pub(crate) fn cuGraphAddEmptyNode(
@@ -435,7 +435,7 @@ pub(crate) fn cuGraphAddEmptyNode(
     dependencies: Ptr<CUgraphNode>,
     count: usize,
 ) -> Answer {
-    Place::new(out, graph, dependencies, count)?.add(Work::Empty)
+    NewNode::new(out, graph, dependencies, count)?.add(Work::Empty)
 }
 
 pub(crate) fn cuGraphNodeGetType(node: Ptr<CUgraphNode_st>, kind: Ptr<c_int>) -> Answer {

@@ -122,23 +122,23 @@ impl Options {
                 _ => {}
             }
         }
-        read.tell("");
+        read.write_logs("");
         Ok(read)
     }
 
     /// Writes down what there is to read by now: the reason of a refusal, or nothing, and how long it took.
-    pub(crate) fn tell(&self, refusal: &str) {
+    pub(crate) fn write_logs(&self, refusal: &str) {
         let (information, errors) = (self.information.write(""), self.errors.write(refusal));
         let milliseconds = self.started.elapsed().as_secs_f32() * 1e3;
-        for &(option, place) in &self.results {
+        for &(option, result) in &self.results {
             let value = match option {
                 jit_option::ERROR_LOG_BUFFER_SIZE_BYTES => errors,
                 jit_option::WALL_TIME => milliseconds.to_bits() as usize,
                 _ => information,
             };
             // SAFETY: as for the buffers; the values are no pointers.
-            let place: Ptr<*mut c_void> = unsafe { at(place) };
-            place.set_if(std::ptr::without_provenance_mut(value));
+            let result: Ptr<*mut c_void> = unsafe { at(result) };
+            result.set_if(std::ptr::without_provenance_mut(value));
         }
     }
 }

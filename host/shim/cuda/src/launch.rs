@@ -123,11 +123,11 @@ fn pack(
         (false, true) => {
             for (index, param) in info.params.iter().enumerate() {
                 let start = param.offset as usize;
-                let place = block.get_mut(start..start + param.bytes as usize);
+                let bytes = block.get_mut(start..start + param.bytes as usize);
                 params
                     .at(index)
                     .follow()?
-                    .read(place.ok_or(CUresult::INVALID_VALUE)?)?;
+                    .read(bytes.ok_or(CUresult::INVALID_VALUE)?)?;
             }
         }
         (true, false) => {

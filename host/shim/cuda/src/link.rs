@@ -91,7 +91,7 @@ fn add(
 ) -> Answer {
     let done = state.links.get(link)?.text.is_some();
     if kind == LIBRARY && !done && is_device_runtime_library(bytes) {
-        state.links.get_mut(link)?.options.tell("");
+        state.links.get_mut(link)?.options.write_logs("");
         return Ok(());
     }
     let end = bytes.iter().position(|&byte| byte == 0);
@@ -111,10 +111,10 @@ fn add(
     let found = state.links.get_mut(link)?;
     let Err(refusal) = refused else {
         found.units.push(source);
-        found.options.tell("");
+        found.options.write_logs("");
         return Ok(());
     };
-    found.options.tell(&refusal.to_string());
+    found.options.write_logs(&refusal.to_string());
     Err(state.refused(&refusal, own))
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn cuLinkComplete(
             text.push(0);
             found.text = Some(text);
         }
-        found.options.tell("");
+        found.options.write_logs("");
         let text = found.text.as_mut().ok_or(CUresult::INVALID_VALUE)?;
         image.set(text.as_mut_ptr().cast())?;
         size.set_if(text.len());

@@ -21,7 +21,7 @@ use crate::table::pointer;
 #[derive(Clone, Debug)]
 pub(crate) struct Allocation {
     pub(crate) bytes: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MemoryKind,
     pub(crate) flags: u32,
     /// Different for every allocation of the process.
     pub(crate) identity: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Written {
 
 /// Where memory is and who made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MemoryKind {
     Device,
     /// Device memory that the program has mapped at this address.
     Mapped,
@@ -57,11 +57,11 @@ pub(crate) enum Kind {
 const PITCH: usize = 512;
 
 impl State {
-    /// Makes an allocation of any kind but [`Kind::Registered`].
+    /// Makes an allocation of any kind but [`MemoryKind::Registered`].
     pub(crate) fn allocate(
         &mut self,
         context: u64,
-        kind: Kind,
+        kind: MemoryKind,
         bytes: usize,
         flags: u32,
     ) -> Result<u64, CUresult> {
@@ -70,14 +70,16 @@ impl State {
         }
         let bytes = bytes as u64;
         let (total, used) = self.memory_of(self.device_of(context));
-        if kind == Kind::Device && bytes > total.saturating_sub(used) {
+        if kind == MemoryKind::Device && bytes > total.saturating_sub(used) {
             return Err(CUresult::OUT_OF_MEMORY);
         }
         let memory = self.engine.memory_mut();
         let made = match kind {
-            Kind::Device => memory.alloc(bytes),
-            Kind::Mapped => return Err(CUresult::INVALID_VALUE),
-            Kind::Managed | Kind::Host | Kind::Registered => memory.alloc_host(bytes),
+            MemoryKind::Device => memory.alloc(bytes),
+            MemoryKind::Mapped => return Err(CUresult::INVALID_VALUE),
+            MemoryKind::Managed | MemoryKind::Host | MemoryKind::Registered => {
+                memory.alloc_host(bytes)
+            }
         };
         let address = made.map_err(|_| CUresult::OUT_OF_MEMORY)?;
         self.remember(context, address, bytes, kind, flags);
@@ -95,7 +97,7 @@ impl State {
             ),
             Some(total) => {
                 let here = |of: &&Allocation| {
-                    of.kind == Kind::Device && self.device_of(of.context) == device
+                    of.kind == MemoryKind::Device && self.device_of(of.context) == device
                 };
                 let used: u64 = self.memory.values().filter(here).map(|of| of.bytes).sum();
                 let mapped = self.virtual_memory.used(device);
@@ -109,15 +111,15 @@ impl State {
         context: u64,
         address: u64,
         bytes: u64,
-        kind: Kind,
+        kind: MemoryKind,
         flags: u32,
     ) {
         let call = match kind {
-            Kind::Device => "cudaMalloc or cuMemAlloc",
-            Kind::Mapped => "cuMemMap",
-            Kind::Managed => "cudaMallocManaged or cuMemAllocManaged",
-            Kind::Host => "cudaHostAlloc or cuMemHostAlloc",
-            Kind::Registered => "cudaHostRegister or cuMemHostRegister",
+            MemoryKind::Device => "cudaMalloc or cuMemAlloc",
+            MemoryKind::Mapped => "cuMemMap",
+            MemoryKind::Managed => "cudaMallocManaged or cuMemAllocManaged",
+            MemoryKind::Host => "cudaHostAlloc or cuMemHostAlloc",
+            MemoryKind::Registered => "cudaHostRegister or cuMemHostRegister",
         };
         self.engine.allocated(address, bytes, call);
         self.allocations += 1;
@@ -150,13 +152,13 @@ impl State {
         self.engine.freed(address);
         let memory = self.engine.memory_mut();
         let freed = match gone.kind {
-            Kind::Device => memory.free(address),
+            MemoryKind::Device => memory.free(address),
             _ => memory.detach(address).map(drop),
         };
         freed.map_err(|_| CUresult::INVALID_VALUE)
     }
 
-    fn release_if(&mut self, address: u64, kinds: &[Kind]) -> Answer {
+    fn release_if(&mut self, address: u64, kinds: &[MemoryKind]) -> Answer {
         match self.memory.get(&address) {
             Some(allocation) if kinds.contains(&allocation.kind) => match allocation.graph {
                 Some(_) => {
@@ -167,7 +169,9 @@ impl State {
                 None => self.release(address),
             },
             Some(_) => Err(CUresult::INVALID_VALUE),
-            None if kinds.contains(&Kind::Registered) => Err(CUresult::HOST_MEMORY_NOT_REGISTERED),
+            None if kinds.contains(&MemoryKind::Registered) => {
+                Err(CUresult::HOST_MEMORY_NOT_REGISTERED)
+            }
             None => Err(CUresult::INVALID_VALUE),
         }
     }
@@ -203,7 +207,7 @@ impl State {
             .memory_mut()
             .attach(Arc::new(mapping), address, bytes);
         attached.map_err(|_| CUresult::INVALID_VALUE)?;
-        self.remember(context, address, bytes, Kind::Registered, flags);
+        self.remember(context, address, bytes, MemoryKind::Registered, flags);
         Ok(())
     }
 }
@@ -220,7 +224,7 @@ pub(crate) fn cuMemAlloc(dptr: Ptr<CUdeviceptr>, bytes: usize) -> Answer {
         return Err(CUresult::INVALID_VALUE);
     }
     dptr.set(with_context(|state, context| {
-        state.allocate(context, Kind::Device, bytes, 0)
+        state.allocate(context, MemoryKind::Device, bytes, 0)
     })?)
 }
 
@@ -255,7 +259,7 @@ pub(crate) fn cuMemFree(dptr: CUdeviceptr) -> Answer {
                 }
                 None => true,
             };
-            state.release_if(dptr, &[Kind::Device, Kind::Managed])?;
+            state.release_if(dptr, &[MemoryKind::Device, MemoryKind::Managed])?;
             // Not promised, but what drivers do, and programs rely on.
             if waits {
                 state.host_waits_for_all();
@@ -290,7 +294,7 @@ pub(crate) fn cuMemAllocHost(host: Ptr<*mut c_void>, bytes: usize) -> Answer {
 
 pub(crate) fn cuMemFreeHost(host: Ptr<c_void>) -> Answer {
     with_context(|state, _| {
-        state.release_if(host.address(), &[Kind::Host])?;
+        state.release_if(host.address(), &[MemoryKind::Host])?;
         state.host_waits_for_all();
         Ok(())
     })
@@ -301,7 +305,8 @@ pub(crate) fn cuMemHostAlloc(host: Ptr<*mut c_void>, bytes: usize, flags: c_uint
     if host.is_null() || flags & !known != 0 {
         return Err(CUresult::INVALID_VALUE);
     }
-    let made = with_context(|state, context| state.allocate(context, Kind::Host, bytes, flags))?;
+    let made =
+        with_context(|state, context| state.allocate(context, MemoryKind::Host, bytes, flags))?;
     host.set(pointer(made))
 }
 
@@ -315,7 +320,11 @@ pub(crate) fn cuMemHostGetDevicePointer(
     }
     let address = host.address();
     with_context(|state, _| match state.allocation(address) {
-        Some((_, allocation)) if !matches!(allocation.kind, Kind::Device | Kind::Mapped) => Ok(()),
+        Some((_, allocation))
+            if !matches!(allocation.kind, MemoryKind::Device | MemoryKind::Mapped) =>
+        {
+            Ok(())
+        }
         _ => Err(CUresult::INVALID_VALUE),
     })?;
     dptr.set(address)
@@ -324,7 +333,7 @@ pub(crate) fn cuMemHostGetDevicePointer(
 pub(crate) fn cuMemHostGetFlags(flags: Ptr<c_uint>, host: Ptr<c_void>) -> Answer {
     flags.set(with_context(|state, _| {
         match state.allocation(host.address()) {
-            Some((_, found)) if matches!(found.kind, Kind::Host | Kind::Registered) => {
+            Some((_, found)) if matches!(found.kind, MemoryKind::Host | MemoryKind::Registered) => {
                 Ok(found.flags)
             }
             _ => Err(CUresult::INVALID_VALUE),
@@ -337,7 +346,7 @@ pub(crate) fn cuMemAllocManaged(dptr: Ptr<CUdeviceptr>, bytes: usize, flags: c_u
         return Err(CUresult::INVALID_VALUE);
     }
     dptr.set(with_context(|state, context| {
-        state.allocate(context, Kind::Managed, bytes, flags)
+        state.allocate(context, MemoryKind::Managed, bytes, flags)
     })?)
 }
 
@@ -353,13 +362,13 @@ pub(crate) fn cuMemHostRegister(host: Ptr<c_void>, bytes: usize, flags: c_uint) 
 }
 
 pub(crate) fn cuMemHostUnregister(host: Ptr<c_void>) -> Answer {
-    with_context(|state, _| state.release_if(host.address(), &[Kind::Registered]))
+    with_context(|state, _| state.release_if(host.address(), &[MemoryKind::Registered]))
 }
 
 /// Whether a range belongs to managed memory, as advice and prefetching want it.
 fn managed(dptr: CUdeviceptr, bytes: usize) -> Answer {
     with_context(|state, _| match state.allocation(dptr) {
-        Some((start, found)) if !matches!(found.kind, Kind::Device | Kind::Mapped) => {
+        Some((start, found)) if !matches!(found.kind, MemoryKind::Device | MemoryKind::Mapped) => {
             let room = start + found.bytes - dptr;
             if bytes as u64 <= room {
                 Ok(())

@@ -229,7 +229,7 @@ fn load(
     with(|state| {
         let loaded = sources.and_then(|sources| state.load(context, sources, options.compiled()));
         let loaded = loaded.map_err(|refusal| state.refused(&refusal, options))?;
-        options.tell("");
+        options.write_logs("");
         Ok(loaded)
     })
 }
@@ -362,7 +362,7 @@ impl State {
         let module = loaded.map_err(|refusal| self.refused(&refusal, options))?;
         self.modules.get_mut(module)?.library = Some(library);
         self.libraries.get_mut(library)?.module = Some(module);
-        options.tell("");
+        options.write_logs("");
         Ok(module)
     }
 
@@ -372,7 +372,7 @@ impl State {
     /// a driver would have refused the load too.
     pub(crate) fn refused(&mut self, refusal: &Refusal, options: &Options) -> CUresult {
         let why = refusal.to_string();
-        options.tell(&why);
+        options.write_logs(&why);
         match refusal.code {
             CUresult::INVALID_VALUE | CUresult::OUT_OF_MEMORY => self.engine.note(&why),
             _ => self.engine.missed(format!(

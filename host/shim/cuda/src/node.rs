@@ -367,14 +367,14 @@ fn shown(node: u64) -> Result<CUDA_KERNEL_NODE_PARAMS, CUresult> {
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
         let shared = launch.dynamic_shared;
         // The node has got a context, and what that has of the kernel.
-        let told = state.function_of(function)?;
+        let reported = state.function_of(function)?;
         let node = state.nodes.get_mut(node)?;
         // What was told before stays where it is.
         if node.shown.is_empty() {
             node.shown = pointers;
         }
         Ok(CUDA_KERNEL_NODE_PARAMS {
-            func: pointer(told),
+            func: pointer(reported),
             grid_dim_x: gx,
             grid_dim_y: gy,
             grid_dim_z: gz,

@@ -16,7 +16,7 @@ use crate::Answer;
 use crate::copy::{Copy, Fill};
 use crate::device::check;
 use crate::graph_exec;
-use crate::memory::Kind;
+use crate::memory::MemoryKind;
 use crate::missing::{ignored, missing};
 use crate::node::{Task, kernel_node};
 use crate::pointer::Ptr;
@@ -94,7 +94,7 @@ impl State {
         context: u64,
         bytes: usize,
     ) -> Result<u64, CUresult> {
-        let address = self.allocate(context, Kind::Device, bytes, 0)?;
+        let address = self.allocate(context, MemoryKind::Device, bytes, 0)?;
         if let Some(allocation) = self.memory.get_mut(&address) {
             allocation.graph = Some(false);
         }

@@ -1,4 +1,4 @@
-//! What orders work: streams, events and the host, as the checker is told of them.
+//! What orders work: streams, events and the host, as the checker receives them.
 //!
 //! Work runs when it is submitted, so that the program gets the results of one of the orders that it
 //! allows; the checker learns which others it allows too.
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use driver::sys::CUresult;
 use report::log::{self, Call};
-use runtime::streams::{At, Fork, Kind, Stream, Streams};
+use runtime::streams::{At, Fork, Stream, StreamKind, Streams};
 
 use crate::Answer;
 use crate::copy::touched::Range;
@@ -33,7 +33,7 @@ thread_local! {
     static NUMBER: Cell<u64> = const { Cell::new(0) };
     /// Stream 0 is the thread's own default stream.
     static OWN_DEFAULT: Cell<bool> = const { Cell::new(false) };
-    /// Tells of the end of a thread that has got a number.
+    /// Reports the end of a thread that has got a number.
     static ENDS: Ends = const { Ends };
 }
 
@@ -53,7 +53,7 @@ impl Drop for Ends {
         let number = NUMBER.take();
         // SAFETY: the call has no conditions.
         let first = unsafe { libc::gettid() };
-        // With the first thread the process ends, and there is nobody to be told.
+        // With the first thread the process ends, and there is nobody to report to.
         if u32::try_from(first) == Ok(std::process::id()) {
             return;
         }
@@ -107,14 +107,14 @@ impl State {
         let (id, context, kind) = match stream {
             PER_THREAD => {
                 let id = THREAD | thread() << 32 | (context & 0xffff_ffff);
-                (id, context, Kind::Blocking)
+                (id, context, StreamKind::Blocking)
             }
-            0..PER_THREAD => (context, context, Kind::Legacy),
+            0..PER_THREAD => (context, context, StreamKind::Legacy),
             _ => {
                 let found = self.streams.get(stream)?;
                 let kind = match found.is_blocking() {
-                    true => Kind::Blocking,
-                    false => Kind::NonBlocking,
+                    true => StreamKind::Blocking,
+                    false => StreamKind::NonBlocking,
                 };
                 (stream, found.context, kind)
             }
@@ -147,10 +147,10 @@ impl State {
 
     /// A stream has been made.
     pub(crate) fn stream_made(&mut self, context: u64, stream: u64) -> Answer {
-        let told = self.with_streams(context, stream, |streams, of, _| {
+        let answer = self.with_streams(context, stream, |streams, of, _| {
             streams.order().created(*of)
         });
-        told.map(drop)
+        answer.map(drop)
     }
 
     /// A stream is gone.
@@ -168,7 +168,7 @@ impl State {
     }
 
     /// The place of work that is given to a stream now.
-    pub(crate) fn place(
+    pub(crate) fn position(
         &mut self,
         context: u64,
         stream: u64,
@@ -182,18 +182,18 @@ impl State {
 
     /// A point in a stream gets a name: an event, or an address that the stream writes.
     pub(crate) fn mark(&mut self, context: u64, mark: u64, stream: u64) -> Answer {
-        let told = self.with_streams(context, stream, |streams, of, _| {
+        let answer = self.with_streams(context, stream, |streams, of, _| {
             streams.order().mark(mark, of)
         });
-        told.map(drop)
+        answer.map(drop)
     }
 
     /// A stream waits for an event.
     pub(crate) fn stream_waits(&mut self, context: u64, stream: u64, event: u64) -> Answer {
-        let told = self.with_streams(context, stream, |streams, of, _| {
+        let answer = self.with_streams(context, stream, |streams, of, _| {
             streams.order().wait(of, event)
         });
-        told.map(drop)
+        answer.map(drop)
     }
 
     /// A stream writes bytes in the place of others. The point that it has come to gets a name.
@@ -261,7 +261,7 @@ impl State {
         let written = allocation.and_then(|of| of.written.get(&address));
         let written = written.filter(|all| all.last().is_some_and(|last| *last.bytes == *now));
         let written = written.cloned().unwrap_or_default();
-        let told = self.with_streams(context, stream, |streams, of, _| {
+        let answer = self.with_streams(context, stream, |streams, of, _| {
             let order = streams.order();
             // What came before the last write that the stream has behind it has been overwritten.
             let last = written.iter().rposition(|one| order.is_past(of, one.mark));
@@ -271,13 +271,13 @@ impl State {
                 None => order.wait_for_all(of),
             }
         });
-        told.map(drop)
+        answer.map(drop)
     }
 
     /// The host asks whether a stream has done its work. If nothing is checked it has.
     pub(crate) fn is_done(&mut self, context: u64, stream: u64) -> Result<bool, CUresult> {
-        let told = self.with_streams(context, stream, |streams, of, _| streams.is_done(of))?;
-        Ok(told.unwrap_or(true))
+        let answer = self.with_streams(context, stream, |streams, of, _| streams.is_done(of))?;
+        Ok(answer.unwrap_or(true))
     }
 
     /// The host asks whether an event has been reached. If nothing is checked it has.
@@ -288,8 +288,8 @@ impl State {
 
     /// The host waits for a stream.
     pub(crate) fn host_waits(&mut self, context: u64, stream: u64) -> Answer {
-        let told = self.with_streams(context, stream, |streams, of, _| streams.host_waits(of));
-        told.map(drop)
+        let answer = self.with_streams(context, stream, |streams, of, _| streams.host_waits(of));
+        answer.map(drop)
     }
 
     /// The host waits for an event.
@@ -358,7 +358,7 @@ impl Launching {
 
     /// The last node records an event.
     pub(crate) fn records(&self, event: u64) -> Answer {
-        self.tell(|streams, fork| streams.order().mark_node(event, fork))
+        self.forward(|streams, fork| streams.order().mark_node(event, fork))
     }
 
     /// The last node waits for an event from outside.
@@ -374,7 +374,7 @@ impl Launching {
 
     /// The last node calls the host, which may then tell others what has been done.
     pub(crate) fn calls(&self) -> Answer {
-        self.tell(|streams, fork| streams.host_waits_for_node(fork))
+        self.forward(|streams, fork| streams.host_waits_for_node(fork))
     }
 
     /// All nodes have been given.
@@ -390,7 +390,7 @@ impl Launching {
         })
     }
 
-    fn tell(&self, f: impl FnOnce(&mut Streams, &Fork)) -> Answer {
+    fn forward(&self, f: impl FnOnce(&mut Streams, &Fork)) -> Answer {
         with(|state| {
             if let (Some(streams), Some(fork)) = (state.engine.streams(), &self.fork) {
                 f(streams, fork);

@@ -7,7 +7,7 @@ use driver::sys::pointer_attribute as p;
 use driver::sys::{CUdeviceptr, CUpointer_attribute, CUresult, memory_type};
 
 use crate::Answer;
-use crate::memory::{Allocation, Kind};
+use crate::memory::{Allocation, MemoryKind};
 use crate::pointer::Ptr;
 use crate::state::{State, with_context};
 
@@ -29,8 +29,8 @@ fn find(state: &State, context: u64, address: u64) -> Option<Known> {
     // A module's variable. It belongs to the device unless it is managed.
     let (start, bytes) = state.engine.memory().containing(address)?;
     let kind = match state.engine.memory().is_arena(address) {
-        true => Kind::Device,
-        false => Kind::Managed,
+        true => MemoryKind::Device,
+        false => MemoryKind::Managed,
     };
     let allocation = Allocation {
         graph: None,
@@ -62,11 +62,11 @@ fn answer(
     match attribute {
         p::CONTEXT => word(found.context),
         p::MEMORY_TYPE => integer(match found.kind {
-            Kind::Device | Kind::Mapped | Kind::Managed => memory_type::DEVICE,
-            Kind::Host | Kind::Registered => memory_type::HOST,
+            MemoryKind::Device | MemoryKind::Mapped | MemoryKind::Managed => memory_type::DEVICE,
+            MemoryKind::Host | MemoryKind::Registered => memory_type::HOST,
         }),
         p::DEVICE_POINTER => word(address),
-        p::HOST_POINTER if matches!(found.kind, Kind::Device | Kind::Mapped) => {
+        p::HOST_POINTER if matches!(found.kind, MemoryKind::Device | MemoryKind::Mapped) => {
             Err(CUresult::INVALID_VALUE)
         }
         p::HOST_POINTER => word(address),
@@ -75,7 +75,7 @@ fn answer(
         }
         p::IS_HW_DECOMPRESS_CAPABLE => truth(false),
         p::BUFFER_ID | p::MEMORY_BLOCK_ID => word(found.identity),
-        p::IS_MANAGED => integer(c_int::from(found.kind == Kind::Managed)),
+        p::IS_MANAGED => integer(c_int::from(found.kind == MemoryKind::Managed)),
         p::DEVICE_ORDINAL => integer(known.device),
         p::RANGE_START_ADDR | p::MAPPING_BASE_ADDR => word(known.start),
         p::RANGE_SIZE | p::MAPPING_SIZE => word(found.bytes),

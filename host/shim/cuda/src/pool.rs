@@ -12,7 +12,7 @@ use report::log::Call;
 
 use crate::Answer;
 use crate::device::check;
-use crate::memory::Kind;
+use crate::memory::MemoryKind;
 use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{with, with_context};
@@ -164,8 +164,8 @@ fn alloc(dptr: Ptr<CUdeviceptr>, bytes: usize, pool: u64, stream: u64) -> Answer
             state.captured(stream, capture, Work::Alloc(address))?;
             return Ok(address);
         }
-        let at = state.place(context, stream, &Work::Empty)?;
-        let address = state.allocate(context, Kind::Device, bytes, 0)?;
+        let at = state.position(context, stream, &Work::Empty)?;
+        let address = state.allocate(context, MemoryKind::Device, bytes, 0)?;
         state.took(at, address, Call::Alloc);
         if let Some(allocation) = state.memory.get_mut(&address) {
             allocation.pool = Some(pool);
@@ -189,10 +189,10 @@ pub(crate) fn cuMemFreeAsync(dptr: CUdeviceptr, stream: Ptr<CUstream_st>) -> Ans
             Some(_) => return Err(CUresult::STREAM_CAPTURE_UNSUPPORTED),
             None => {}
         }
-        if allocation.kind != Kind::Device {
+        if allocation.kind != MemoryKind::Device {
             return Err(CUresult::INVALID_VALUE);
         }
-        let at = state.place(context, stream.address(), &Work::Empty)?;
+        let at = state.position(context, stream.address(), &Work::Empty)?;
         state.took(at, dptr, Call::Free);
         if of_graph {
             state.drop_graph_memory(dptr)?;

@@ -19,7 +19,7 @@ use runtime::aliases;
 
 use crate::Answer;
 use crate::device::check;
-use crate::memory::Kind;
+use crate::memory::MemoryKind;
 use crate::pointer::Ptr;
 use crate::state::{State, with, with_context};
 use crate::table::Table;
@@ -153,9 +153,9 @@ pub(crate) fn cuMemAddressReserve(
             .checked_add(alignment)
             .ok_or(CUresult::OUT_OF_MEMORY)?;
         let floor = state.engine.memory().end();
-        let place = Mapping::zeroed_above(room, floor).map_err(|_| CUresult::OUT_OF_MEMORY)?;
-        let start = place.address().next_multiple_of(alignment);
-        state.virtual_memory.reserved.insert(start, place);
+        let mapping = Mapping::zeroed_above(room, floor).map_err(|_| CUresult::OUT_OF_MEMORY)?;
+        let start = mapping.address().next_multiple_of(alignment);
+        state.virtual_memory.reserved.insert(start, mapping);
         state.virtual_memory.sizes.insert(start, bytes);
         Ok(start)
     })?;
@@ -304,7 +304,7 @@ impl State {
                     memory: number,
                     offset,
                 });
-                self.remember(context, address, bytes, Kind::Mapped, 0);
+                self.remember(context, address, bytes, MemoryKind::Mapped, 0);
                 Ok(())
             }
             (_, 0) => {

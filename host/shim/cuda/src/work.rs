@@ -69,10 +69,10 @@ pub(crate) fn submit(stream: u64, work: Work) -> Answer {
         None => Ok(Some(work)),
     })?;
     match now {
-        // Whoever the function tells knows what came before it.
+        // Whoever the function notifies knows what came before it.
         Some(Work::Host(call)) => order::wait(stream).map(|()| call.run()),
         Some(work) => with_context(|state, context| {
-            let at = state.place(context, stream, &work)?;
+            let at = state.position(context, stream, &work)?;
             state.perform(context, at, &work)?;
             match &work {
                 Work::Copy(copy) if state.is_awaited(copy) => state.host_waits(context, stream),
@@ -149,7 +149,7 @@ impl State {
         }
     }
 
-    /// Tells the checker of an allocation that begins or ends at a place among all work.
+    /// Notifies the checker of an allocation that begins or ends at a place among all work.
     pub(crate) fn took(&mut self, at: Option<At>, address: u64, call: report::log::Call) {
         if let Some(allocation) = self.memory.get(&address) {
             self.engine.called(at, [(address, allocation.bytes, call)]);

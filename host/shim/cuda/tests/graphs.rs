@@ -95,20 +95,23 @@ fn zeroed(bytes: usize) -> u64 {
 }
 
 #[test]
-fn a_nodes_parameters_are_told_and_replaced() {
+fn a_nodes_parameters_are_returned_and_replaced() {
     let _turn = start();
     let (at, func) = (zeroed(4), kernel());
     let graph = graph();
     let node = add(graph, func, at, 1);
-    let mut told = CUDA_KERNEL_NODE_PARAMS::default();
-    ok(cu!(cuGraphKernelNodeGetParams_v2(node, &mut told)));
+    let mut returned = CUDA_KERNEL_NODE_PARAMS::default();
+    ok(cu!(cuGraphKernelNodeGetParams_v2(node, &mut returned)));
     // SAFETY: the node has two parameters of these types.
     let values = unsafe {
-        let [first, second] = [*told.kernel_params, *told.kernel_params.add(1)];
+        let [first, second] = [*returned.kernel_params, *returned.kernel_params.add(1)];
         (first.cast::<u64>().read(), second.cast::<u32>().read())
     };
     assert_eq!(values, (at, 1));
-    assert_eq!((told.func, told.grid_dim_x, told.block_dim_z), (func, 1, 1));
+    assert_eq!(
+        (returned.func, returned.grid_dim_x, returned.block_dim_z),
+        (func, 1, 1)
+    );
     let before = instantiate(graph);
     let mut put = Put::new(at + 1, 2);
     ok(cu!(cuGraphKernelNodeSetParams_v2(node, &put.node(func))));
@@ -132,7 +135,7 @@ fn a_nodes_parameters_are_told_and_replaced() {
     let refused = cu!(cuGraphKernelNodeSetParams_v2(node, &none));
     assert_eq!(refused, CUresult::INVALID_HANDLE);
     ok(cu!(cuGraphDestroyNode(node)));
-    let gone = cu!(cuGraphKernelNodeGetParams_v2(node, &mut told));
+    let gone = cu!(cuGraphKernelNodeGetParams_v2(node, &mut returned));
     assert_eq!(gone, CUresult::INVALID_VALUE);
     ok(cu!(cuGraphDestroy(graph)));
 }
@@ -145,16 +148,16 @@ fn attributes_survive_new_parameters() {
     let node = add(graph, func, at, 1);
     let attribute = launch_attribute::CLUSTER_DIMENSION;
     let mut value = CUstreamAttrValue::default();
-    let told = |value: &mut CUstreamAttrValue| {
+    let returned = |value: &mut CUstreamAttrValue| {
         ok(cu!(cuGraphKernelNodeGetAttribute(node, attribute, value)));
         [value.value[0], value.value[1]]
     };
-    assert_eq!(told(&mut value), [0, 0]);
+    assert_eq!(returned(&mut value), [0, 0]);
     value.value[..2].copy_from_slice(&[2 | 1 << 32, 1]);
     ok(cu!(cuGraphKernelNodeSetAttribute(node, attribute, &value)));
     let mut put = Put::new(at, 2);
     ok(cu!(cuGraphKernelNodeSetParams_v2(node, &put.node(func))));
-    assert_eq!(told(&mut value), [2 | 1 << 32, 1]);
+    assert_eq!(returned(&mut value), [2 | 1 << 32, 1]);
     ok(cu!(cuGraphDestroy(graph)));
 }
 

@@ -238,9 +238,9 @@ fn kernels_read_all_three_resources() {
     ] {
         let object = texture(&of, &plain()).expect("a texture");
         assert_eq!(fetch(object), Ok(expected));
-        let mut told = CUDA_RESOURCE_DESC::default();
-        ok(cu!(cuTexObjectGetResourceDesc(&mut told, object)));
-        assert_eq!((told.kind, told.res), (of.kind, of.res));
+        let mut returned = CUDA_RESOURCE_DESC::default();
+        ok(cu!(cuTexObjectGetResourceDesc(&mut returned, object)));
+        assert_eq!((returned.kind, returned.res), (of.kind, of.res));
         let mut how = CUDA_TEXTURE_DESC::default();
         ok(cu!(cuTexObjectGetTextureDesc(&mut how, object)));
         assert_eq!(how.address_mode, [address_mode::CLAMP; 3]);

@@ -143,7 +143,7 @@ entry! {
 fn describe(
     of: c_int,
     bytes: usize,
-    place: impl Fn(&Field) -> Option<usize>,
+    offset_of: impl Fn(&Field) -> Option<usize>,
 ) -> Result<Vec<u8>, Error> {
     let api = driver()?;
     let mut out = vec![0; bytes];
@@ -158,7 +158,9 @@ fn describe(
     out[UUID..UUID + 16].copy_from_slice(&uuid.bytes);
     out[TOTAL_MEMORY..TOTAL_MEMORY + 8].copy_from_slice(&memory.to_le_bytes());
     for field in FIELDS {
-        let Some(start) = place(field) else { continue };
+        let Some(start) = offset_of(field) else {
+            continue;
+        };
         for (index, id) in field.3.iter().enumerate() {
             let at = start + index * field.2;
             let value = i64::from(attribute(api, *id, of)?);
@@ -181,12 +183,14 @@ mod tests {
 
     #[test]
     fn fields_lie_inside_and_do_not_overlap() {
-        type Place = fn(&Field) -> Option<usize>;
-        let layouts: [(Place, usize); 2] = [(|f| f.0, BYTES_13), (|f| f.1, BYTES_12)];
-        for (place, bytes) in layouts {
+        type OffsetOf = fn(&Field) -> Option<usize>;
+        let layouts: [(OffsetOf, usize); 2] = [(|f| f.0, BYTES_13), (|f| f.1, BYTES_12)];
+        for (offset_of, bytes) in layouts {
             let mut taken = vec![false; bytes];
             for field in FIELDS {
-                let Some(start) = place(field) else { continue };
+                let Some(start) = offset_of(field) else {
+                    continue;
+                };
                 for slot in &mut taken[start..start + field.2 * field.3.len()] {
                     assert!(!std::mem::replace(slot, true), "offset {start}");
                 }

@@ -173,7 +173,7 @@ pub(crate) fn with_started<R>(ask: impl FnOnce(&mut State) -> R) -> Option<R> {
 
 fn start() -> Option<Mutex<State>> {
     let asked = options::from_environment();
-    let options::Asked {
+    let options::RequestedCheck {
         mut options,
         folder,
         spare,
@@ -184,7 +184,7 @@ fn start() -> Option<Mutex<State>> {
             return None;
         }
     };
-    // A GPU tells nothing, so that everything is decided from the cells and from journals.
+    // A GPU reports nothing, so that everything is decided from the cells and from journals.
     options.as_gpu = true;
     let log = match Writer::create(&folder, spare.as_deref()) {
         Ok(log) => log,
@@ -345,7 +345,7 @@ impl State {
     pub(crate) fn attach(&mut self, context: CUcontext) -> Option<u64> {
         let real = &resolve::real()?.api;
         let number = context.expose_provenance() as u64;
-        // SAFETY: the context lives, as the program uses it; hooks tell of its end.
+        // SAFETY: the context lives, as the program uses it; hooks report its end.
         let attached = self
             .session
             .attach(number, || unsafe { Gpu::new(real, context) });
@@ -359,7 +359,7 @@ impl State {
     }
 
     /// Whether launches can be given their hidden parameter. A library can be loaded before there is a
-    /// context; then only its launches tell.
+    /// context; then only its launches report it.
     pub(crate) fn is_ready(&mut self) -> bool {
         if resolve::real()
             .and_then(|real| current(&real.api))
@@ -501,7 +501,7 @@ impl State {
         self.log_without_ptx(rest);
     }
 
-    /// Tells the checker where a module's variables are in a context.
+    /// Notifies the checker where a module's variables are in a context.
     pub(crate) fn register_variables(&mut self, real: &Api, handle: u64, context: u64) {
         let Some(module) = self.modules.get_mut(&handle) else {
             return;
@@ -553,13 +553,13 @@ mod tests {
     #[test]
     fn the_thread_polls_while_something_is_in_flight_and_ends_when_it_is_stopped() {
         let (wake, woken) = bounded(1);
-        let (tell, polled) = bounded(8);
+        let (sender, polled) = bounded(8);
         let thread = thread::spawn(move || {
             // Three launches, each seen to its end by its third poll.
             let mut polls = 0;
             drain(&woken, || {
                 polls += 1;
-                tell.send(polls).unwrap();
+                sender.send(polls).unwrap();
                 polls % 3 != 0
             });
             polls

@@ -8,7 +8,7 @@ use runtime::Options;
 #[test]
 fn a_library_is_checked_with_ptx_for_all_devices() {
     let program = Program::of("tests/c/fat.c");
-    let file = program.place.path("image").display().to_string();
+    let file = program.workdir.path("image").display().to_string();
     for (architectures, image, origin) in [
         ("90", &["p70", "p90"][..], Some("embedded compute_90 code")),
         ("90,90", &["p70", "p90"], Some("embedded compute_90 code")),
@@ -38,8 +38,8 @@ fn a_library_is_checked_with_ptx_for_all_devices() {
                 }
                 None => {
                     assert!(ran.origins.is_empty(), "{what}");
-                    let told = |note: &&String| note.contains("no PTX for sm_75");
-                    assert_eq!(ran.notes.iter().filter(told).count(), 1, "{what}");
+                    let noted = |note: &&String| note.contains("no PTX for sm_75");
+                    assert_eq!(ran.notes.iter().filter(noted).count(), 1, "{what}");
                     // By itself and in a graph that is launched twice.
                     let launches = [("fine", 1), ("racy", 3)];
                     let launches = launches.map(|(kernel, count)| (kernel.to_owned(), count));
@@ -51,15 +51,15 @@ fn a_library_is_checked_with_ptx_for_all_devices() {
 }
 
 #[test]
-fn ptx_that_is_older_than_the_machine_code_is_told() {
+fn ptx_that_is_older_than_the_machine_code_is_reported() {
     let program = Program::of("tests/c/fat.c");
-    let told = |image: [&str; 2]| {
+    let noted = |image: [&str; 2]| {
         let ran = program.run(&["", image[0], image[1]], &Options::default(), "");
         assert_eq!(ran.stdout, "512\n", "{image:?}");
-        let told = |note: &&String| note.contains("PTX for compute_70; without checks");
-        ran.notes.iter().filter(told).count()
+        let noted = |note: &&String| note.contains("PTX for compute_70; without checks");
+        ran.notes.iter().filter(noted).count()
     };
-    assert_eq!(told(["p70", "m90"]), 1);
-    assert_eq!(told(["p70", "m75"]), 0);
-    assert_eq!(told(["p90", "m90"]), 0);
+    assert_eq!(noted(["p70", "m90"]), 1);
+    assert_eq!(noted(["p70", "m75"]), 0);
+    assert_eq!(noted(["p90", "m90"]), 0);
 }

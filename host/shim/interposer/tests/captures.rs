@@ -71,7 +71,7 @@ fn captures_forbid_the_program_what_they_forbid_it_without_us() {
         ("2", "forbidden", "0 1 0\n"),
         ("2", "forbidden-here", "0 1 0\n"),
     ] {
-        let mut alone = program.place.command(&program.program, &program.driver);
+        let mut alone = program.workdir.command(&program.program, &program.driver);
         let output = common::succeed(alone.args([capture, form]));
         assert_eq!(text(&output.stdout), prints, "{capture} {form}");
         let ran = program.run(&[capture, form], &Options::default(), "");

@@ -13,7 +13,7 @@ const SUM: &str = "1280\n";
 #[test]
 fn every_form_of_launch_is_checked() {
     let program = Program::new();
-    let file = program.place.path("kernels.ptx");
+    let file = program.workdir.path("kernels.ptx");
     // The text in the program, between its quotes.
     let source = include_str!("c/kernels.h");
     let start = source.find("static const char ptx[] =").expect("the text");
@@ -75,7 +75,7 @@ fn launches_in_steps_are_the_same_without_checks() {
         ("grid-async", SUM),
         ("no-shape", "1\n"),
     ] {
-        let mut alone = program.place.command(&program.program, &program.driver);
+        let mut alone = program.workdir.command(&program.program, &program.driver);
         let output = common::succeed(alone.arg(form));
         assert_eq!(text(&output.stdout), prints, "{form}");
         let ran = program.run(&[form], &Options::default(), "");
@@ -96,7 +96,7 @@ fn a_launch_costs_few_calls_of_the_driver_and_waits_for_none() {
             prove,
             ..Options::default()
         };
-        let list = program.place.path("calls");
+        let list = program.workdir.path("calls");
         let _ = std::fs::remove_file(&list);
         let calls = [("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
         let ran = program.run_with(&["steady"], &options, &calls);
@@ -152,7 +152,7 @@ fn a_launch_costs_few_calls_of_the_driver_and_waits_for_none() {
 }
 
 #[test]
-fn launches_that_nobody_waits_for_are_told() {
+fn launches_that_nobody_waits_for_are_reported() {
     let program = Program::new();
     let ran = program.run(&["no-wait"], &Options::default(), "");
     assert_eq!(ran.racing(), ["racy"]);
@@ -229,8 +229,8 @@ fn a_small_device_has_a_small_shadow() {
         let ran = program.run_with(&["switch"], &Options::default(), &more);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{memory}");
         assert_eq!(ran.checked("fine"), [true; 7], "{memory}");
-        let told = ran.notes.iter().filter(|note| note.contains("by MPS"));
-        assert_eq!(told.count(), 2, "once per context: {:?}", ran.notes);
+        let noted = ran.notes.iter().filter(|note| note.contains("by MPS"));
+        assert_eq!(noted.count(), 2, "once per context: {:?}", ran.notes);
         let mut sizes: Vec<u64> = ran.launches.iter().map(|of| of.shadow_bytes).collect();
         sizes.sort_unstable();
         sizes.dedup();
@@ -287,7 +287,7 @@ fn our_memory_lies_apart_from_the_programs() {
         assert_eq!(all, 0, "{mode:?}");
     }
     // No context keeps it, so it goes when its context goes.
-    let list = program.place.path("mapped");
+    let list = program.workdir.path("mapped");
     let calls = [("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
     let ran = program.run_with(&["contexts"], &Options::default(), &calls);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), SUM));
@@ -386,7 +386,7 @@ fn the_programs_own_failures_are_its_own() {
 
 /// A launch that may have fitted without checks.
 #[test]
-fn a_launch_that_is_too_large_with_checks_is_told() {
+fn a_launch_that_is_too_large_with_checks_is_reported() {
     let program = Program::new();
     for (form, fail) in [
         ("cooperative", "cuLaunchCooperativeKernel#1=720"),
@@ -394,8 +394,8 @@ fn a_launch_that_is_too_large_with_checks_is_told() {
     ] {
         let ran = program.run(&[form], &Options::default(), fail);
         assert_eq!(ran.code, Some(1), "{form}");
-        let told = |note: &&String| note.contains("refuses a launch of racy");
-        assert_eq!(ran.notes.iter().filter(told).count(), 1, "{:?}", ran.notes);
+        let noted = |note: &&String| note.contains("refuses a launch of racy");
+        assert_eq!(ran.notes.iter().filter(noted).count(), 1, "{:?}", ran.notes);
     }
     let ran = program.run(&["plain"], &Options::default(), "cuLaunchKernel#1=1");
     assert!(ran.notes.is_empty(), "{:?}", ran.notes);

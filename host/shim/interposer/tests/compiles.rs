@@ -1,4 +1,4 @@
-//! What the driver's compiler is asked for, how often, and what is told of its answers.
+//! What the driver's compiler is asked for, how often, and what is reported of its answers.
 
 use crate::common::program::{Program, Ran, ptx};
 use runtime::Options;
@@ -24,9 +24,9 @@ const FORMS: [Form; 2] = [
 
 /// Runs a program of this text, and counts the compilations with checks.
 fn run(program: &Program, form: Form, text: &str, more: &[(&str, &str)]) -> (Ran, usize) {
-    let file = program.place.path("given.ptx");
+    let file = program.workdir.path("given.ptx");
     std::fs::write(&file, text).expect("a writable folder");
-    let list = program.place.path("calls");
+    let list = program.workdir.path("calls");
     let _ = std::fs::remove_file(&list);
     let mut all = vec![("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
     all.extend(more);
@@ -105,7 +105,7 @@ fn why_not(ran: &Ran) -> &str {
 
 /// The compiler says why it refuses a text, to the program where it asks for that.
 #[test]
-fn the_compilers_first_words_are_told() {
+fn the_compilers_first_words_are_reported() {
     let program = Program::of("tests/c/given.c");
     let refuse = format!("218:{CHECKS}");
     let more = [("CUDARUN_SIM_REFUSE", refuse.as_str())];
@@ -120,8 +120,8 @@ fn the_compilers_first_words_are_told() {
     for form in ["module", "library"] {
         let ran = program.run_with(&[form], &Options::default(), &more);
         let said = (ran.code, ran.stdout.as_str());
-        let told = "timed, 0 of information, 0 of errors\n512\n";
-        assert_eq!(said, (Some(0), told), "{form}");
+        let noted = "timed, 0 of information, 0 of errors\n512\n";
+        assert_eq!(said, (Some(0), noted), "{form}");
         assert!(!why_not(&ran).contains("is refused"), "{}", why_not(&ran));
     }
 }
@@ -138,9 +138,9 @@ fn a_module_that_only_compiles_plainly_is_checked() {
         assert_eq!(said, (Some(0), "1024 512\n"), "{form:?} {:?}", ran.notes);
         assert_eq!((loads, ran.checked("fine")), (3, vec![true]), "{form:?}");
         assert_eq!(ran.racing(), ["racy"], "{form:?}");
-        let told = "compiled without optimisation, since the driver says";
-        let told = ran.notes.iter().filter(|note| note.contains(told)).count();
-        assert_eq!(told, 1, "{form:?} {:?}", ran.notes);
+        let noted = "compiled without optimisation, since the driver says";
+        let noted = ran.notes.iter().filter(|note| note.contains(noted)).count();
+        assert_eq!(noted, 1, "{form:?} {:?}", ran.notes);
     }
 }
 
@@ -156,10 +156,10 @@ fn ptx_that_is_too_new_is_checked_as_what_the_driver_takes() {
         assert_eq!(said, (Some(0), "64 512\n"), "{form:?} {:?}", ran.notes);
         assert_eq!((loads, ran.checked("fine")), (2, vec![true]), "{form:?}");
         assert_eq!(ran.racing(), ["racy"], "{form:?}");
-        let told =
+        let noted =
             "its PTX is of version 9.1, and a driver of CUDA 13.0 takes 9.0 at most; it is checked";
-        let told = ran.notes.iter().filter(|note| note.contains(told)).count();
-        assert_eq!(told, 1, "{form:?} {:?}", ran.notes);
+        let noted = ran.notes.iter().filter(|note| note.contains(noted)).count();
+        assert_eq!(noted, 1, "{form:?} {:?}", ran.notes);
         // No older version helps where the text has what that lacks.
         let refuse = format!("222:{CHECKS}");
         let more = [("CUDARUN_SIM_REFUSE", refuse.as_str())];

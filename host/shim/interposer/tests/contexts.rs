@@ -14,7 +14,7 @@ fn kernels_of_libraries_are_checked_where_they_run() {
         // The default stream is the current context's, and there is none.
         ("none", "201\n896\n"),
     ] {
-        let mut alone = program.place.command(&program.program, &program.driver);
+        let mut alone = program.workdir.command(&program.program, &program.driver);
         let output = common::succeed(alone.arg(form).envs(two));
         assert_eq!(text(&output.stdout), prints, "{form}");
         for mode in [Mode::Precise, Mode::Fast] {

@@ -22,9 +22,9 @@ fn calls(list: &Path) -> BTreeMap<String, u32> {
 
 /// Lets each call of each function fail, the first few and the last ones of many.
 fn fail_each(program: &Program, form: &str, code: u32) {
-    let list = program.place.path("calls");
+    let list = program.workdir.path("calls");
     let noted = [("CUDARUN_SIM_CALLS", list.to_str().expect("a path"))];
-    let mut alone = program.place.command(&program.program, &program.driver);
+    let mut alone = program.workdir.command(&program.program, &program.driver);
     let output = common::succeed(alone.arg(form).envs(noted));
     let expected = text(&output.stdout);
     let own = calls(&list);
@@ -34,7 +34,7 @@ fn fail_each(program: &Program, form: &str, code: u32) {
     let ours = all.keys().filter(|name| !own.contains_key(*name)).count();
     assert!(ours >= 15, "{form}: {all:?}");
     for (name, &count) in &all {
-        let mut told = 0;
+        let mut failed = 0;
         for nth in (1..=count).filter(|nth| *nth <= 4 || nth + 2 > count) {
             let ran = program.run(
                 &[form],
@@ -50,15 +50,15 @@ fn fail_each(program: &Program, form: &str, code: u32) {
                     // The program says which of its calls.
                     let last = ran.stdout.lines().last().unwrap_or_default();
                     assert!(last.starts_with("line "), "{what} {last}");
-                    told += 1;
+                    failed += 1;
                 }
                 _ => panic!("{what} {:?}", ran.code),
             }
         }
         let most = own.get(name).copied().unwrap_or(0);
         assert!(
-            told <= most,
-            "{form} {name}: {told} times, and called {most} times"
+            failed <= most,
+            "{form} {name}: {failed} times, and called {most} times"
         );
     }
 }

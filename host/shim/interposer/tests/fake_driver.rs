@@ -1,17 +1,17 @@
 //! What reaches a driver, and what comes back: a small driver in C, and a program that calls it.
 
-use crate::common::{Place, succeed, text};
+use crate::common::{Workdir, succeed, text};
 
 /// Calls of the driver's own functions stay inside; without the last word they come to us.
 const SYMBOLIC: [&str; 3] = ["-shared", "-fPIC", "-Wl,-Bsymbolic"];
 
 #[test]
 fn every_kind_of_argument_passes_whoever_is_first() {
-    let place = Place::new();
-    let fake = place.compile("tests/c/fake.c", "fake.so", &SYMBOLIC);
-    let bound = place.compile("tests/c/fake.c", "bound.so", &SYMBOLIC[..2]);
-    let library = place.interposer().display().to_string();
-    let program = place.compile("tests/c/calls.c", "calls", &[&library, "-ldl", "-lpthread"]);
+    let workdir = Workdir::new();
+    let fake = workdir.compile("tests/c/fake.c", "fake.so", &SYMBOLIC);
+    let bound = workdir.compile("tests/c/fake.c", "bound.so", &SYMBOLIC[..2]);
+    let library = workdir.interposer().display().to_string();
+    let program = workdir.compile("tests/c/calls.c", "calls", &[&library, "-ldl", "-lpthread"]);
     for first in [
         "integers",
         "numbers",
@@ -25,7 +25,7 @@ fn every_kind_of_argument_passes_whoever_is_first() {
         "threads",
     ] {
         for driver in [&fake, &bound] {
-            let mut command = place.command(&program, driver);
+            let mut command = workdir.command(&program, driver);
             if driver == &bound {
                 command.env("FAKE_BOUND", "1");
             }
@@ -38,12 +38,12 @@ fn every_kind_of_argument_passes_whoever_is_first() {
 
 #[test]
 fn a_driver_that_answers_with_other_addresses_is_understood_by_name() {
-    let place = Place::new();
-    let fake = place.compile("tests/c/fake.c", "fake.so", &SYMBOLIC);
-    let library = place.interposer().display().to_string();
-    let program = place.compile("tests/c/calls.c", "calls", &[&library, "-ldl", "-lpthread"]);
+    let workdir = Workdir::new();
+    let fake = workdir.compile("tests/c/fake.c", "fake.so", &SYMBOLIC);
+    let library = workdir.interposer().display().to_string();
+    let program = workdir.compile("tests/c/calls.c", "calls", &[&library, "-ldl", "-lpthread"]);
     let run = |version: &str| {
-        let mut command = place.command(&program, &fake);
+        let mut command = workdir.command(&program, &fake);
         command.env("FAKE_INNER", "1").env("FAKE_VERSION", version);
         succeed(command.arg("hooks"))
     };

@@ -6,8 +6,8 @@ use runtime::Options;
 
 /// What `fine` leaves: 128 words that were 1, with 3 added.
 const SUM: &str = "512\n";
-/// What the options of the load tell, and that.
-const TOLD: &str = "timed, 0 of information, 0 of errors\n512\n";
+/// What the options of the load return, and that.
+const EXPECTED: &str = "timed, 0 of information, 0 of errors\n512\n";
 /// The driver loads a library when something of it is first needed.
 const LAZY: (&str, &str) = ("CUDARUN_SIM_LAZY", "1");
 
@@ -19,10 +19,10 @@ fn program() -> Program {
 fn loads_are_checked_however_late_the_driver_makes_them() {
     let program = program();
     for (form, prints) in [
-        ("module", TOLD),
-        ("library", TOLD),
+        ("module", EXPECTED),
+        ("library", EXPECTED),
         // The driver may read the image until the library is unloaded, and it is not the program's.
-        ("preserved", TOLD),
+        ("preserved", EXPECTED),
         ("before-context", SUM),
     ] {
         for lazy in [&[][..], &[LAZY]] {
@@ -47,7 +47,7 @@ fn a_library_that_does_not_compile_with_checks_runs_as_it_is() {
     let fail = ("CUDARUN_SIM_FAIL", fail.as_str());
     for more in [&[fail][..], &[fail, LAZY]] {
         let ran = program.run_with(&["library"], &Options::default(), more);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), TOLD));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), EXPECTED));
         assert_eq!(ran.checked("fine"), [false]);
         let why = ran.launches[0].why_not.as_deref().unwrap_or_default();
         assert!(why.contains("does not load with checks"), "{why}");
@@ -79,7 +79,11 @@ fn results_of_a_load_are_those_of_the_load_that_counts() {
     ] {
         let ran = program.run(&[form], &Options::default(), fail);
         assert_eq!(ran.checked("fine"), [true], "{form}");
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), TOLD), "{form}");
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(0), EXPECTED),
+            "{form}"
+        );
     }
 }
 

@@ -13,7 +13,7 @@ fn run(
     wheres: &[&str],
     options: &Options,
 ) -> (Ran, Vec<(String, u64)>) {
-    let list = program.place.path("launches");
+    let list = program.workdir.path("launches");
     let _ = std::fs::remove_file(&list);
     let launches = [("CUDARUN_SIM_LAUNCHES", list.to_str().expect("a path"))];
     let ran = program.run_with(&[&[form], wheres].concat(), options, &launches);

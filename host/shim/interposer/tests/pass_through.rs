@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{Place, succeed, text};
+use crate::common::{Workdir, succeed, text};
 use driver::sys::{Api, FUNCTION_NAMES, INTERPOSER_MARKER, LoadError, MARKER};
 use report::log::Event;
 
@@ -11,13 +11,13 @@ const PROGRAM: &str = "../cuda/tests/c/driver_api.c";
 
 #[test]
 fn a_program_of_the_driver_api_sees_no_difference() {
-    let place = Place::new();
-    let driver = place.simulated();
-    let library = place.interposer().display().to_string();
-    let program = place.compile(PROGRAM, "program", &[&library]);
-    let logs = place.path("logs");
+    let workdir = Workdir::new();
+    let driver = workdir.simulated();
+    let library = workdir.interposer().display().to_string();
+    let program = workdir.compile(PROGRAM, "program", &[&library]);
+    let logs = workdir.path("logs");
     std::fs::create_dir(&logs).expect("a writable folder");
-    let mut command = place.command(&program, &driver);
+    let mut command = workdir.command(&program, &driver);
     command.env("CUDARUN_CHECK_DIR", &logs);
     assert_eq!(text(&succeed(&mut command).stdout), "ok\n");
     // The driver behind does not check by itself, or there were two beginnings.
@@ -28,7 +28,7 @@ fn a_program_of_the_driver_api_sees_no_difference() {
     });
     let starts = events.filter(|event| matches!(event, Event::Start { .. }));
     assert_eq!(starts.count(), 1);
-    let hidden = place
+    let hidden = workdir
         .command(&program, &driver)
         .env("CUDA_VISIBLE_DEVICES", "1")
         .output()
@@ -38,11 +38,11 @@ fn a_program_of_the_driver_api_sees_no_difference() {
 
 #[test]
 fn what_is_hooked_is_ours_in_every_form_of_asking() {
-    let place = Place::new();
-    let driver = place.simulated();
-    let library = place.interposer().display().to_string();
-    let program = place.compile("tests/c/forms.c", "forms", &[&library, "-ldl"]);
-    let printed = text(&succeed(&mut place.command(&program, &driver)).stdout);
+    let workdir = Workdir::new();
+    let driver = workdir.simulated();
+    let library = workdir.interposer().display().to_string();
+    let program = workdir.compile("tests/c/forms.c", "forms", &[&library, "-ldl"]);
+    let printed = text(&succeed(&mut workdir.command(&program, &driver)).stdout);
     let expected = "\
 cuGetProcAddress 11030 0: 0 0 ours
 cuGetProcAddress 11080 2: 0 0 ours
@@ -63,11 +63,11 @@ nothing: 1
 
 #[test]
 fn every_name_is_exported_and_nothing_else() {
-    let place = Place::new();
+    let workdir = Workdir::new();
     let output = succeed(
         std::process::Command::new("nm")
             .args(["-D", "--defined-only", "--format=posix"])
-            .arg(place.interposer()),
+            .arg(workdir.interposer()),
     );
     let listed = text(&output.stdout);
     let mut exported: Vec<&str> = listed
@@ -77,7 +77,7 @@ fn every_name_is_exported_and_nothing_else() {
     exported.sort_unstable();
     let mut expected: Vec<&str> = FUNCTION_NAMES.to_vec();
     expected.extend([MARKER, INTERPOSER_MARKER]);
-    // What NVTX calls to have its ranges told.
+    // What NVTX calls to have its ranges reported.
     expected.push("InitializeInjectionNvtx2");
     expected.sort_unstable();
     assert_eq!(exported, expected);
@@ -85,25 +85,28 @@ fn every_name_is_exported_and_nothing_else() {
 
 #[test]
 fn the_interposer_never_stands_in_front_of_itself() {
-    let place = Place::new();
-    let library = place.interposer();
+    let workdir = Workdir::new();
+    let library = workdir.interposer();
     let refused = Api::open_real(&library);
     assert!(matches!(refused, Err(LoadError::Ourselves(_))));
-    let program = place.compile(PROGRAM, "program", &[&library.display().to_string()]);
+    let program = workdir.compile(PROGRAM, "program", &[&library.display().to_string()]);
     for (driver, says) in [
         (library.as_path(), "own driver, not the real one"),
         (Path::new("libcuda.so.1"), "by absolute path only"),
         (Path::new("/nowhere/libcuda.so.1"), "cannot load /nowhere"),
     ] {
-        let output = place.command(&program, driver).output().expect("it starts");
+        let output = workdir
+            .command(&program, driver)
+            .output()
+            .expect("it starts");
         let said = text(&output.stderr);
         assert_eq!(said.matches(says).count(), 1, "{said}");
         // A call fails, and the program goes on to say so.
         assert_eq!(output.status.code(), Some(1), "{said}");
     }
     // The simulated driver is a real one only when it is asked for.
-    let output = place
-        .command(&program, &place.simulated())
+    let output = workdir
+        .command(&program, &workdir.simulated())
         .env_remove("CUDARUN_CHECK_DRIVER_SIMULATED")
         .output()
         .expect("it starts");

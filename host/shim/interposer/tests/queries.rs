@@ -5,10 +5,10 @@ use crate::common::{succeed, text};
 use runtime::Options;
 
 #[test]
-fn a_program_is_told_of_its_own_kernels() {
+fn a_program_gets_answers_about_its_own_kernels() {
     let program = Program::of("tests/c/queries.c");
     for form in ["module", "library"] {
-        let mut alone = program.place.command(&program.program, &program.driver);
+        let mut alone = program.workdir.command(&program.program, &program.driver);
         let alone = text(&succeed(alone.arg(form)).stdout);
         for options in [Options::default(), fast()] {
             let ran = program.run(&[form], &options, "");
@@ -22,10 +22,10 @@ fn a_program_is_told_of_its_own_kernels() {
 
 /// With the answers of the kernels with checks the program would see a difference, or the first test could not fail.
 #[test]
-fn what_is_told_would_differ_with_checks() {
+fn answers_would_differ_with_checks() {
     let program = Program::of("tests/c/queries.c");
     let ran = program.run(&["module"], &Options::default(), "cuLibraryLoadData#1=218");
-    let mut alone = program.place.command(&program.program, &program.driver);
+    let mut alone = program.workdir.command(&program.program, &program.driver);
     let alone = text(&succeed(alone.arg("module")).stdout);
     assert_ne!(ran.stdout, alone);
     assert_eq!((ran.code, ran.racing()), (Some(0), vec!["racy".to_owned()]));
@@ -38,7 +38,7 @@ fn blocks_that_wait_for_one_another_all_fit() {
     let ran = program.run(&["waits"], &Options::default(), "");
     assert_eq!(ran.code, Some(0), "{} {}", ran.stdout, ran.stderr);
     assert_eq!(ran.checked("waits"), [true]);
-    let mut alone = program.place.command(&program.program, &program.driver);
+    let mut alone = program.workdir.command(&program.program, &program.driver);
     assert_eq!(ran.stdout, text(&succeed(alone.arg("waits")).stdout));
 }
 

@@ -62,7 +62,7 @@ fn units_that_cannot_be_linked_run_as_they_are() {
             "kernels that launch kernels or call cudaGraphSetConditional are not checked on a GPU",
         ),
     ] {
-        let mut alone = program.place.command(&program.program, &program.driver);
+        let mut alone = program.workdir.command(&program.program, &program.driver);
         let alone = alone.args(["module", units]).output().expect("a program");
         let ran = program.run(&["module", units], &Options::default(), "");
         assert_eq!(ran.code, alone.status.code(), "{units}");

@@ -3,7 +3,7 @@
 use crate::common::program::{Program, Ran, ptx};
 use runtime::{Options, Prove};
 
-/// What is told when memory is given back.
+/// What is reported when memory is given back.
 const GIVEN: &str = "the program has no device memory left, so half of ";
 
 /// Runs kernels of which `fine` keeps a journal, on a device of 256 MiB, of which cells take 32 at most.
@@ -11,7 +11,7 @@ fn run(program: &Program, before: &str, behind: &str, fail: &str) -> Ran {
     let bounds = ".maxntid 64";
     let text =
         ptx("7.0", bounds, bounds).replace("add.u32 %t, %t, %n;", "add.u32 %t, %t, %n; membar.gl;");
-    let file = program.place.path("given.ptx");
+    let file = program.workdir.path("given.ptx");
     std::fs::write(&file, text).expect("a writable folder");
     let file = file.to_str().expect("a path");
     let more = [("CUDARUN_SIM_MEMORY", "256"), ("CUDARUN_SIM_FAIL", fail)];

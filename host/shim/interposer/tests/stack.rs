@@ -36,7 +36,7 @@ fn there_is_more_stack_where_nobody_knows_how_much_is_needed() {
         let text = ptx("7.0", bounds, bounds);
         let (head, last) = text.rsplit_once("ret;\n}\n").expect("a kernel");
         let head = head.replacen(".visible .entry", &format!("{functions}.visible .entry"), 1);
-        let file = program.place.path("given.ptx");
+        let file = program.workdir.path("given.ptx");
         std::fs::write(&file, format!("{head}{calls}{last}")).expect("a writable folder");
         for form in ["module", "library"] {
             let given = file.to_str().expect("a path");

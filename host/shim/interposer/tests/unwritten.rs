@@ -11,7 +11,7 @@ fn run(program: &Program, form: &str, wheres: &[&str], mode: Mode) -> (Vec<usize
         mode,
         ..Options::default()
     };
-    let list = program.place.path("launches");
+    let list = program.workdir.path("launches");
     let _ = std::fs::remove_file(&list);
     let launches = [("CUDARUN_SIM_LAUNCHES", list.to_str().expect("a path"))];
     let ran = program.run_with(&[&[form], wheres].concat(), &options, &launches);

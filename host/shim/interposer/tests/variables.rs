@@ -24,7 +24,7 @@ fn variables_are_known_wherever_they_are() {
             1,
         );
         let text = text.replacen("ld.param.u64 %a, [out];", "mov.u64 %a, word;", 1);
-        let file = program.place.path("given.ptx");
+        let file = program.workdir.path("given.ptx");
         std::fs::write(&file, text).expect("a writable folder");
         let file = file.to_str().expect("a path");
         // Otherwise the second launch, whose race is known from the first, runs unchecked.

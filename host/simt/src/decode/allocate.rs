@@ -317,11 +317,11 @@ pub(crate) fn visit(kind: &mut Kind, f: &mut dyn FnMut(&mut u32, bool)) {
             store.rows.iter_mut().for_each(|row| f(row, false));
         }
         Kind::Texture(texture) => {
-            texture.place.rows_mut().for_each(|row| f(row, false));
+            texture.texel.rows_mut().for_each(|row| f(row, false));
             texture.rows.iter_mut().for_each(|row| f(row, true));
         }
         Kind::Surface(surface) => {
-            surface.place.rows_mut().for_each(|row| f(row, false));
+            surface.texel.rows_mut().for_each(|row| f(row, false));
             let load = !surface.store;
             surface.rows.iter_mut().for_each(|row| f(row, load));
         }

@@ -143,7 +143,7 @@ pub(super) fn mbarrier(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> 
         let a = cx.src(operand(i, 1)?, Type::B64)?;
         let zero = cx.builder.constant(0);
         let address = crate::code::Address {
-            place: crate::code::Place::Shared,
+            address_space: crate::code::AddressSpace::Shared,
             base: zero,
             offset: 0,
         };

@@ -5,7 +5,7 @@ use ptx::isa::Semantics;
 
 use super::Result;
 use super::context::{Decoder, SINK, Unsupported, last_type, operand};
-use crate::code::{Access, Address, Kind, Place, Width};
+use crate::code::{Access, Address, AddressSpace, Kind, Width};
 
 /// True when the access is of a kind that spin loops are made of.
 fn strong(i: &Instruction) -> bool {
@@ -24,7 +24,11 @@ pub(super) fn load(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         };
         width.sign_to = cx.register_bits(first).min(64) as u8;
     }
-    if let (Place::Param, true, 1..=8) = (address.place, is_constant(address.base), width.bytes) {
+    if let (AddressSpace::Param, true, 1..=8) = (
+        address.address_space,
+        is_constant(address.base),
+        width.bytes,
+    ) {
         let offset =
             cx.builder.program.consts[(address.base & !crate::lanes::CONSTANT) as usize][0];
         let offset = offset.wrapping_add_signed(address.offset);
@@ -62,7 +66,7 @@ pub(super) fn store(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let ty = last_type(i)?;
     let address = cx.address(operand(i, 0)?, i.space())?;
     let width = width(ty)?;
-    if address.place == Place::Param {
+    if address.address_space == AddressSpace::Param {
         return Unsupported::because("a store to a kernel parameter");
     }
     let from = operand(i, 1)?;

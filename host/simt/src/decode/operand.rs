@@ -4,7 +4,7 @@ use ptx::ast::{AddressBase, Operand, Space, Statement, Type};
 
 use super::context::{Decoder, SINK, SINK_PRED, TRUE, Unsupported};
 use super::{Result, special};
-use crate::code::{Address, Formal, Kind, Place};
+use crate::code::{Address, AddressSpace, Formal, Kind};
 
 /// What a name that is no register stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,12 +187,12 @@ impl Decoder<'_, '_> {
 
     /// An address operand in `space`.
     pub(crate) fn address(&mut self, operand: &Operand, space: Space) -> Result<Address> {
-        let place = match space {
-            Space::Global | Space::Const => Place::Global,
-            Space::Shared | Space::SharedCluster => Place::Shared,
-            Space::Local => Place::Local,
-            Space::Param => Place::Param,
-            Space::Generic => Place::Generic,
+        let address_space = match space {
+            Space::Global | Space::Const => AddressSpace::Global,
+            Space::Shared | Space::SharedCluster => AddressSpace::Shared,
+            Space::Local => AddressSpace::Local,
+            Space::Param => AddressSpace::Param,
+            Space::Generic => AddressSpace::Generic,
             Space::Reg | Space::Sreg | Space::Tex => {
                 return Unsupported::because("an address in this space");
             }
@@ -205,7 +205,7 @@ impl Decoder<'_, '_> {
             AddressBase::Absolute(address) => {
                 let base = self.builder.constant(*address);
                 return Ok(Address {
-                    place,
+                    address_space,
                     base,
                     offset,
                 });
@@ -215,21 +215,21 @@ impl Decoder<'_, '_> {
         if let Some((register, ty)) = self.register(name) {
             let base = self.row(register, ty);
             return Ok(Address {
-                place,
+                address_space,
                 base,
                 offset,
             });
         }
         match self.named(name)? {
             Named::Row(base) => Ok(Address {
-                place,
+                address_space,
                 base,
                 offset,
             }),
             Named::Frame(at) => {
                 let base = self.builder.constant(u64::from(at));
                 Ok(Address {
-                    place: Place::Frame,
+                    address_space: AddressSpace::Frame,
                     base,
                     offset,
                 })
@@ -237,7 +237,7 @@ impl Decoder<'_, '_> {
             Named::KernelParam(at) => {
                 let base = self.builder.constant(u64::from(at));
                 Ok(Address {
-                    place: Place::Param,
+                    address_space: AddressSpace::Param,
                     base,
                     offset,
                 })
@@ -245,12 +245,12 @@ impl Decoder<'_, '_> {
             Named::Absolute(own, address) => {
                 let base = self.builder.constant_address(own, address, 0);
                 // Without a space the symbol's own says where it is.
-                let place = match own {
-                    Space::Shared => Place::Shared,
-                    _ => Place::Global,
+                let address_space = match own {
+                    Space::Shared => AddressSpace::Shared,
+                    _ => AddressSpace::Global,
                 };
                 Ok(Address {
-                    place,
+                    address_space,
                     base,
                     offset,
                 })

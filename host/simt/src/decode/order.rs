@@ -3,7 +3,7 @@
 use ptx::ast::Instruction;
 use ptx::isa::{self, Scope, Semantics, SyncOp};
 
-use crate::code::{Callee, Kind, Op, Order, Place, Rmw, Special};
+use crate::code::{AddressSpace, Callee, CtaOrder, Kind, Op, Rmw, Special};
 
 /// Whether an instruction orders accesses for threads all over the device, or beyond.
 pub(super) fn fences_device(instruction: &Instruction) -> bool {
@@ -17,54 +17,66 @@ pub(super) fn fences_device(instruction: &Instruction) -> bool {
 }
 
 /// What the order means to code.
-pub(super) fn of(ops: &[Op]) -> Order {
+pub(super) fn of(ops: &[Op]) -> CtaOrder {
     let most = ops.iter().map(|op| of_op(&op.kind)).max();
     // Reductions by one operation commute, by several they need not.
     let mut reductions = ops.iter().filter_map(|op| match &op.kind {
-        Kind::Atomic(atomic) if reaches_others(atomic.address.place) => Some(atomic.op),
+        Kind::Atomic(atomic) if reaches_others(atomic.address.address_space) => Some(atomic.op),
         _ => None,
     });
     let first = reductions.next();
     let alike = reductions.all(|op| Some(op) == first);
-    let least = if alike { Order::Free } else { Order::Told };
+    let least = if alike {
+        CtaOrder::Free
+    } else {
+        CtaOrder::Communicating
+    };
     most.unwrap_or_default().max(least)
 }
 
-fn of_op(kind: &Kind) -> Order {
+fn of_op(kind: &Kind) -> CtaOrder {
     match kind {
         Kind::Special(_, special) => of_special(*special),
         Kind::Call(call) => match call.callee {
-            Callee::Vprintf | Callee::Malloc | Callee::Free | Callee::Device { .. } => Order::Fixed,
+            Callee::Vprintf | Callee::Malloc | Callee::Free | Callee::Device { .. } => {
+                CtaOrder::Fixed
+            }
             // What is called was decoded with the kernel; what ends a launch does so anywhere.
             Callee::Function(_) | Callee::Indirect(_) | Callee::AssertFail | Callee::Missing(_) => {
-                Order::Free
+                CtaOrder::Free
             }
         },
         Kind::Load(access) | Kind::Store(access) => {
-            match access.strong && reaches_others(access.address.place) {
+            match access.strong && reaches_others(access.address.address_space) {
                 // Two rows are an element that no lock keeps together.
-                true if access.width.bytes > 8 => Order::Fixed,
-                true => Order::Told,
-                false => Order::Free,
+                true if access.width.bytes > 8 => CtaOrder::Fixed,
+                true => CtaOrder::Communicating,
+                false => CtaOrder::Free,
             }
         }
-        Kind::Atomic(atomic) if reaches_others(atomic.address.place) => match atomic.bytes {
-            16.. => Order::Fixed,
-            _ if atomic.results.is_empty() && commutes(atomic.op) => Order::Free,
-            _ => Order::Told,
-        },
-        Kind::Copy(copy) if copy.reduce.is_some() && reaches_others(copy.to.place) => Order::Fixed,
-        Kind::AsyncStore(store) if reaches_others(store.to.place) => Order::Fixed,
-        // What stays inside a CTA, or, as a fence, orders what is told by other means.
-        _ => Order::Free,
+        Kind::Atomic(atomic) if reaches_others(atomic.address.address_space) => {
+            match atomic.bytes {
+                16.. => CtaOrder::Fixed,
+                _ if atomic.results.is_empty() && commutes(atomic.op) => CtaOrder::Free,
+                _ => CtaOrder::Communicating,
+            }
+        }
+        Kind::Copy(copy) if copy.reduce.is_some() && reaches_others(copy.to.address_space) => {
+            CtaOrder::Fixed
+        }
+        Kind::AsyncStore(store) if reaches_others(store.to.address_space) => CtaOrder::Fixed,
+        // What stays inside a CTA, or, as a fence, orders what is communicated by other means.
+        _ => CtaOrder::Free,
     }
 }
 
 /// Whether a place may be one that other CTAs reach, clusters aside.
-fn reaches_others(place: Place) -> bool {
-    match place {
-        Place::Global | Place::Generic => true,
-        Place::Shared | Place::Local | Place::Frame | Place::Param => false,
+fn reaches_others(address_space: AddressSpace) -> bool {
+    match address_space {
+        AddressSpace::Global | AddressSpace::Generic => true,
+        AddressSpace::Shared | AddressSpace::Local | AddressSpace::Frame | AddressSpace::Param => {
+            false
+        }
     }
 }
 
@@ -79,7 +91,7 @@ fn commutes(op: Rmw) -> bool {
     }
 }
 
-fn of_special(special: Special) -> Order {
+fn of_special(special: Special) -> CtaOrder {
     match special {
         Special::SmId
         | Special::Clock
@@ -87,8 +99,8 @@ fn of_special(special: Special) -> Order {
         | Special::Clock64
         | Special::GlobalTimer
         | Special::GlobalTimerLo
-        | Special::GlobalTimerHi => Order::Fixed,
-        _ => Order::Free,
+        | Special::GlobalTimerHi => CtaOrder::Fixed,
+        _ => CtaOrder::Free,
     }
 }
 
@@ -97,7 +109,7 @@ mod tests {
     use super::super::{Symbols, program};
     use super::*;
 
-    fn order(body: &str) -> Order {
+    fn order(body: &str) -> CtaOrder {
         let text = format!(
             ".version 8.0\n.target sm_90\n.address_size 64
              .extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
@@ -114,25 +126,25 @@ mod tests {
     #[test]
     fn what_keeps_ctas_apart() {
         for (expected, body) in [
-            (Order::Free, "st.global.u32 [%d0], %r0; membar.gl; bar.sync 0;"),
-            (Order::Free, "red.global.add.u32 [%d0], 1; red.global.add.u64 [%d0], 1;"),
-            (Order::Free, "atom.global.add.u32 %r0, [%d0], 1;"),
-            (Order::Free, "atom.global.min.s32 %r0, [%d0], 1; mov.u32 %r0, 1; st.global.u32 [%d0], 1;"),
-            (Order::Free, "atom.shared.exch.b32 %r0, [word], 1; ld.volatile.shared.u32 %r1, [word]; st.global.u32 [%d0], %r0;"),
-            (Order::Free, "mov.u32 %r0, %warpid; mov.u32 %r1, %nsmid;"),
-            (Order::Told, "atom.global.add.u32 %r0, [%d0], 1; st.global.u32 [%d0], %r0;"),
-            (Order::Told, "atom.shared.exch.b32 %r0, [%d0], 1; atom.exch.b32 %r0, [%d0], 1;"),
-            (Order::Told, "atom.global.cas.b32 %r0, [%d0], 1, 2;"),
-            (Order::Told, "red.global.add.f32 [%d0], %f0;"),
-            (Order::Told, "red.global.add.u32 [%d0], 1; red.global.or.b32 [%d0], 1;"),
-            (Order::Told, "red.global.inc.u32 [%d0], 1;"),
-            (Order::Told, "ld.volatile.global.u32 %r0, [%d0];"),
-            (Order::Told, "st.relaxed.gpu.u32 [%d0], %r0;"),
-            (Order::Fixed, "mov.u32 %r0, %smid;"),
-            (Order::Fixed, "mov.u64 %d1, %clock64; ld.volatile.global.u32 %r0, [%d0];"),
-            (Order::Fixed, "mov.u64 %d1, %globaltimer;"),
+            (CtaOrder::Free, "st.global.u32 [%d0], %r0; membar.gl; bar.sync 0;"),
+            (CtaOrder::Free, "red.global.add.u32 [%d0], 1; red.global.add.u64 [%d0], 1;"),
+            (CtaOrder::Free, "atom.global.add.u32 %r0, [%d0], 1;"),
+            (CtaOrder::Free, "atom.global.min.s32 %r0, [%d0], 1; mov.u32 %r0, 1; st.global.u32 [%d0], 1;"),
+            (CtaOrder::Free, "atom.shared.exch.b32 %r0, [word], 1; ld.volatile.shared.u32 %r1, [word]; st.global.u32 [%d0], %r0;"),
+            (CtaOrder::Free, "mov.u32 %r0, %warpid; mov.u32 %r1, %nsmid;"),
+            (CtaOrder::Communicating, "atom.global.add.u32 %r0, [%d0], 1; st.global.u32 [%d0], %r0;"),
+            (CtaOrder::Communicating, "atom.shared.exch.b32 %r0, [%d0], 1; atom.exch.b32 %r0, [%d0], 1;"),
+            (CtaOrder::Communicating, "atom.global.cas.b32 %r0, [%d0], 1, 2;"),
+            (CtaOrder::Communicating, "red.global.add.f32 [%d0], %f0;"),
+            (CtaOrder::Communicating, "red.global.add.u32 [%d0], 1; red.global.or.b32 [%d0], 1;"),
+            (CtaOrder::Communicating, "red.global.inc.u32 [%d0], 1;"),
+            (CtaOrder::Communicating, "ld.volatile.global.u32 %r0, [%d0];"),
+            (CtaOrder::Communicating, "st.relaxed.gpu.u32 [%d0], %r0;"),
+            (CtaOrder::Fixed, "mov.u32 %r0, %smid;"),
+            (CtaOrder::Fixed, "mov.u64 %d1, %clock64; ld.volatile.global.u32 %r0, [%d0];"),
+            (CtaOrder::Fixed, "mov.u64 %d1, %globaltimer;"),
             (
-                Order::Fixed,
+                CtaOrder::Fixed,
                 "{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f], %d0; st.param.b64 [a], %d0;
                  call.uni (r), vprintf, (f, a); }",
             ),

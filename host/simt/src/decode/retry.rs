@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{CARRY, SINK, SINK_PRED, TRUE};
-use crate::code::{Kind, Map, MbarrierKind, Op, Place, Rank};
+use crate::code::{AddressSpace, Kind, Map, MbarrierKind, Op, Rank};
 use crate::lanes::{Args, CONSTANT, Lanes, Rows, Shape, WARP};
 
 /// What is written between a failed test and the next one.
@@ -173,7 +173,12 @@ fn written(kind: &Kind) -> Option<(Vec<u32>, Vec<u32>)> {
         | Kind::Map(Map { d, .. })
         | Kind::Rank(Rank { d, .. }) => row(*d),
         Kind::IsSpace { d, .. } => Some((Vec::new(), vec![*d])),
-        Kind::Load(access) if matches!(access.address.place, Place::Param | Place::Frame) => {
+        Kind::Load(access)
+            if matches!(
+                access.address.address_space,
+                AddressSpace::Param | AddressSpace::Frame
+            ) =>
+        {
             Some((access.rows.clone(), Vec::new()))
         }
         Kind::Sleep(_) | Kind::Nop => Some((Vec::new(), Vec::new())),

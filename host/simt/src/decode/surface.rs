@@ -35,7 +35,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         _ => return Unsupported::because("this type"),
     };
     let store = i.opcode == "sust";
-    let (place, value) = match store {
+    let (texel, value) = match store {
         true => (operand(i, 0)?, operand(i, 1)?),
         false => (operand(i, 1)?, operand(i, 0)?),
     };
@@ -53,9 +53,9 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     if rows.len() != usize::from(i.vector().max(1)) {
         return Unsupported::because("a value of this form");
     }
-    let place = texture::place(cx, place, "surface", layered, dimensions, Type::S32)?;
+    let texel = texture::texel(cx, texel, "surface", layered, dimensions, Type::S32)?;
     cx.push(Kind::Surface(Box::new(Surface {
-        place,
+        texel,
         bytes,
         rows,
         store,

@@ -6,7 +6,7 @@ use ptx::ast::{Instruction, Operand, Type};
 
 use super::Result;
 use super::context::{Decoder, Unsupported, operand};
-use crate::code::{ImagePlace, Kind, Texture};
+use crate::code::{Kind, TexelAddress, Texture};
 
 pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let gather = match i.opcode.as_str() {
@@ -63,7 +63,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
     let Ok(rows) = <[u32; 4]>::try_from(rows) else {
         return Unsupported::because("a result of this form");
     };
-    let place = place(
+    let texel = texel(
         cx,
         operand(i, 1)?,
         "texture",
@@ -72,7 +72,7 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
         coordinate,
     )?;
     cx.push(Kind::Texture(Box::new(Texture {
-        place,
+        texel,
         texels: coordinate == Type::S32,
         cube,
         gather: gather.map(|channel| channel as u8),
@@ -83,14 +83,14 @@ pub(super) fn decode(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 
 /// Where a `texture` or a `surface` is accessed, of a geometry that is layered or not, and has so many
 /// coordinates of a type.
-pub(super) fn place(
+pub(super) fn texel(
     cx: &mut Decoder<'_, '_>,
     operand: &Operand,
     image: &str,
     layered: bool,
     dimensions: usize,
     coordinate: Type,
-) -> Result<ImagePlace> {
+) -> Result<TexelAddress> {
     let (object, coordinates) = match operand {
         Operand::Bracket(parts) => match parts.as_slice() {
             [Operand::Name { name, .. }, _] if cx.register(name).is_none() => {
@@ -115,5 +115,5 @@ pub(super) fn place(
     for value in &coordinates[..dimensions] {
         at.push(cx.src(value, coordinate)?);
     }
-    Ok(ImagePlace { handle, at, layer })
+    Ok(TexelAddress { handle, at, layer })
 }

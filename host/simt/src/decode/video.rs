@@ -410,8 +410,8 @@ fn side_by_side(m: u32, a: u32, b: u32, c: u32) -> u32 {
         if m & ADD != 0 {
             result = result.wrapping_add(value as u32);
         } else {
-            let place = bits * n;
-            result = result & !(keep << place) | (value as u32 & keep) << place;
+            let shift = bits * n;
+            result = result & !(keep << shift) | (value as u32 & keep) << shift;
         }
     }
     result

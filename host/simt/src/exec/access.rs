@@ -118,14 +118,14 @@ impl<W: Word> Inside<'_, W> {
     ) {
         let origin = self.origin.wrapping_sub(step);
         let (size, width) = (access.element(), access.width);
-        let place = |lane: usize| at[lane].wrapping_sub(origin);
-        let one = |lane| width.extend(fetch(size, place(lane), |word| self.words[word].get()));
+        let offset_of = |lane: usize| at[lane].wrapping_sub(origin);
+        let one = |lane| width.extend(fetch(size, offset_of(lane), |word| self.words[word].get()));
         let plain = width.sign_to == 0 && group.mask == ALL;
         match group.pattern {
             Pattern::Same => splat(row, write, one(group.first())),
             Pattern::Row if plain && size == 4 => {
                 let each = access.bytes as usize / 4;
-                let first = (place(0) / 4) as usize;
+                let first = (offset_of(0) / 4) as usize;
                 let words = &self.words[first..=first + (WARP - 1) * each];
                 if each == 1 {
                     for (out, word) in row.iter_mut().zip(words) {
@@ -139,12 +139,12 @@ impl<W: Word> Inside<'_, W> {
             }
             _ if plain && size == 4 => {
                 for (lane, out) in row.iter_mut().enumerate() {
-                    *out = u64::from(self.words[(place(lane) / 4) as usize].get());
+                    *out = u64::from(self.words[(offset_of(lane) / 4) as usize].get());
                 }
             }
             _ if plain && size == 8 => {
                 for (lane, out) in row.iter_mut().enumerate() {
-                    let index = (place(lane) / 4) as usize;
+                    let index = (offset_of(lane) / 4) as usize;
                     let pair = &self.words[index..index + 2];
                     *out = u64::from(pair[0].get()) | u64::from(pair[1].get()) << 32;
                 }
@@ -250,15 +250,15 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 None => Ok(()),
             };
         }
-        let who = self.who(cta, warp.index, split.pc, mask);
+        let threads = self.executing(cta, warp.index, split.pc, mask);
         match &access.narrow {
             None => self
                 .observer
-                .access(who, AccessKind::Load, space, at, access.bytes),
+                .access(threads, AccessKind::Load, space, at, access.bytes),
             Some(narrow) => {
                 let at = self.elements(warp, split, narrow, at);
                 self.observer
-                    .access(who, AccessKind::Load, space, &at, narrow.bytes);
+                    .access(threads, AccessKind::Load, space, &at, narrow.bytes);
             }
         }
         let (bytes, width) = (access.bytes, access.width);
@@ -287,8 +287,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     let words = &self.shared[slot];
                     let regs = &mut warp.regs[first..];
                     for (index, &row) in access.rows.iter().enumerate() {
-                        let place = offset + u64::from(size) * index as u64;
-                        let raw = fetch(size, place, |word| words[word]);
+                        let element_at = offset + u64::from(size) * index as u64;
+                        let raw = fetch(size, element_at, |word| words[word]);
                         regs[row as usize][lane] = width.extend(raw);
                     }
                 }
@@ -297,8 +297,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 for lane in lanes(mask) {
                     local_at(warp, lane, at[lane], bytes, false)?;
                     for (index, &row) in access.rows.iter().enumerate() {
-                        let place = at[lane] + u64::from(size) * index as u64;
-                        let raw = fetch(size, place, |word| warp.local[word * WARP + lane]);
+                        let element_at = at[lane] + u64::from(size) * index as u64;
+                        let raw = fetch(size, element_at, |word| warp.local[word * WARP + lane]);
                         warp.regs[first + row as usize][lane] = width.extend(raw);
                     }
                 }
@@ -309,8 +309,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                         return Err(illegal(lane, at[lane], bytes, space, false));
                     }
                     for (index, &row) in access.rows.iter().enumerate() {
-                        let place = at[lane] as u32 + size * index as u32;
-                        let raw = self.parameter(place, size as u8);
+                        let element_at = at[lane] as u32 + size * index as u32;
+                        let raw = self.parameter(element_at, size as u8);
                         warp.regs[first + row as usize][lane] = width.extend(raw);
                     }
                 }
@@ -332,8 +332,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                         }
                         let offset = address - window.origin;
                         for (index, &row) in access.rows.iter().enumerate() {
-                            let place = offset + u64::from(size) * index as u64;
-                            let raw = fetch(size, place, |word| words[word].load(Relaxed));
+                            let element_at = offset + u64::from(size) * index as u64;
+                            let raw = fetch(size, element_at, |word| words[word].load(Relaxed));
                             regs[row as usize][lane] = width.extend(raw);
                         }
                         left &= left - 1;
@@ -404,9 +404,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 None => Ok(()),
             };
         }
-        let who = self.who(cta, warp.index, split.pc, mask);
+        let threads = self.executing(cta, warp.index, split.pc, mask);
         self.observer
-            .access(who, AccessKind::Store, space, at, access.bytes);
+            .access(threads, AccessKind::Store, space, at, access.bytes);
         let follows = self.observer.follows(space);
         let bytes = access.bytes;
         let size = access.element();
@@ -445,7 +445,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                             if follows && words[word] != old {
                                 let address = at[lane] - offset + 4 * word as u64;
                                 let lane = lane as u32;
-                                self.observer.changes(who, lane, space, address, old);
+                                self.observer.changes(threads, lane, space, address, old);
                             }
                         });
                     }
@@ -489,7 +489,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                                 if new != old {
                                     let address = window.origin + 4 * index as u64;
                                     let lane = lane as u32;
-                                    self.observer.changes(who, lane, space, address, old);
+                                    self.observer.changes(threads, lane, space, address, old);
                                 }
                             });
                             left &= left - 1;

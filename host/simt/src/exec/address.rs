@@ -11,7 +11,7 @@ use super::fault::{Fault, FaultKind};
 use super::listener::Listener;
 use super::machine::Machine;
 use super::warp::{Split, Warp};
-use crate::code::{Address, Place};
+use crate::code::{Address, AddressSpace};
 use crate::lanes::{ALL, Lanes, WARP, only};
 use crate::windows;
 
@@ -237,10 +237,12 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         out: &mut Lanes,
     ) -> (Group, Vec<Group>) {
         let base = warp.source(&split.frame, address.base, &self.setup.program.consts);
-        let (offset, keep) = match address.place {
-            Place::Shared | Place::Local => (address.offset, 0xffff_ffff),
-            Place::Frame => (address.offset + i64::from(split.frame.local), u64::MAX),
-            Place::Global | Place::Param | Place::Generic => (address.offset, u64::MAX),
+        let (offset, keep) = match address.address_space {
+            AddressSpace::Shared | AddressSpace::Local => (address.offset, 0xffff_ffff),
+            AddressSpace::Frame => (address.offset + i64::from(split.frame.local), u64::MAX),
+            AddressSpace::Global | AddressSpace::Param | AddressSpace::Generic => {
+                (address.offset, u64::MAX)
+            }
         };
         let pattern = pulp::Arch::new().dispatch(Survey {
             base,
@@ -250,12 +252,12 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             log2: bytes.trailing_zeros(),
             out,
         });
-        let space = match address.place {
-            Place::Global => Space::Global,
-            Place::Param => Space::Param,
-            Place::Shared => Space::Shared,
-            Place::Local | Place::Frame => Space::Local,
-            Place::Generic => return generic(out, exec, pattern),
+        let space = match address.address_space {
+            AddressSpace::Global => Space::Global,
+            AddressSpace::Param => Space::Param,
+            AddressSpace::Shared => Space::Shared,
+            AddressSpace::Local | AddressSpace::Frame => Space::Local,
+            AddressSpace::Generic => return generic(out, exec, pattern),
         };
         let group = Group {
             space,
@@ -473,14 +475,14 @@ pub(crate) fn scattered_sectors(at: &Lanes, mask: u32, bytes: u32) -> u64 {
         }
         last = sector;
         let hash = sector.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let mut place = hash as usize % PLACES;
-        while seen[place] != sector {
-            if seen[place] == u64::MAX {
-                seen[place] = sector;
+        let mut entry = hash as usize % PLACES;
+        while seen[entry] != sector {
+            if seen[entry] == u64::MAX {
+                seen[entry] = sector;
                 count += 1;
                 break;
             }
-            place = (place + 1) % PLACES;
+            entry = (entry + 1) % PLACES;
         }
     }
     count * u64::from(bytes.div_ceil(32))

@@ -120,10 +120,10 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
     }
 
-    /// Tells the observer which words an element of 1 to 8 bytes is about to change.
+    /// Notifies the observer which words an element of 1 to 8 bytes is about to change.
     pub(crate) fn changes(
         &mut self,
-        who: Executing,
+        threads: Executing,
         warp: &Warp,
         lane: usize,
         element: Bytes,
@@ -147,7 +147,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             if (changed >> (32 * half)) as u32 != 0 {
                 let word = address - inside + 4 * half;
                 let before = (old >> (32 * half)) as u32;
-                self.observer.changes(who, lane as u32, space, word, before);
+                self.observer
+                    .changes(threads, lane as u32, space, word, before);
             }
         }
     }
@@ -200,13 +201,18 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 None => Ok(()),
             };
         }
-        let who = self.who(cta, warp.index, split.pc, group.mask);
+        let threads = self.executing(cta, warp.index, split.pc, group.mask);
         let narrow = atomic.narrow.as_ref();
         let elements = narrow.map(|narrow| self.elements(warp, split, narrow, at));
-        let told = elements.as_ref().unwrap_or(at);
-        let told_bytes = atomic.narrow.map_or(total, |narrow| narrow.bytes);
-        self.observer
-            .access(who, AccessKind::Rmw, group.space, told, told_bytes);
+        let observed = elements.as_ref().unwrap_or(at);
+        let observed_bytes = atomic.narrow.map_or(total, |narrow| narrow.bytes);
+        self.observer.access(
+            threads,
+            AccessKind::Rmw,
+            group.space,
+            observed,
+            observed_bytes,
+        );
         if group.space == Space::Global {
             self.stats.global_sectors += sectors(at, group, total);
         }
@@ -266,7 +272,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                             address: at[lane] + step(index),
                             count: size,
                         };
-                        self.changes(who, warp, lane, element, spot, new(old));
+                        self.changes(threads, warp, lane, element, spot, new(old));
                         self.poke(warp, spot, size, new(old));
                         old
                     }
@@ -289,20 +295,21 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     if first[lane] != before[lane] {
                         new[lane] = before[lane];
                     }
-                    let place = 8 * (told[lane] - at[lane]);
-                    let element = |value: u64| truncate(value >> place, told_bytes);
+                    let shift = 8 * (observed[lane] - at[lane]);
+                    let element = |value: u64| truncate(value >> shift, observed_bytes);
                     first[lane] = element(first[lane]);
                     new[lane] = element(new[lane]);
                     before[lane] = element(before[lane]);
                 }
             }
             let exchange = Exchange {
-                bytes: told_bytes,
+                bytes: observed_bytes,
                 compare: (atomic.op == Rmw::Cas).then_some(&first),
                 new: &new,
                 old: &before,
             };
-            self.observer.exchanged(who, group.space, told, exchange);
+            self.observer
+                .exchanged(threads, group.space, observed, exchange);
         }
         if single && counts(atomic.op) {
             let updated = Updated {
@@ -310,7 +317,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 old: &before,
                 new: &after,
             };
-            self.observer.updated(who, group.space, at, updated);
+            self.observer.updated(threads, group.space, at, updated);
         }
         Ok(())
     }

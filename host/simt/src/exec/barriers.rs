@@ -32,7 +32,7 @@ struct Barrier {
     expected: Option<u32>,
     /// The first arrival, and by which instruction each warp came.
     first: Option<Arrival>,
-    places: Vec<(u32, u32)>,
+    arrivals_at: Vec<(u32, u32)>,
     /// See [`Barriers::lacked_threads`].
     lacked: Option<Arrival>,
     generation: u64,
@@ -150,8 +150,8 @@ impl Barriers {
         if barrier.arrived[arrival.warp as usize] & arrival.lanes != 0 {
             return Some((Misuse::Again, arrival.at));
         }
-        let mut places = barrier.places.iter();
-        let other = places.find(|&&(warp, at)| warp == arrival.warp && at != arrival.at);
+        let mut arrivals_at = barrier.arrivals_at.iter();
+        let other = arrivals_at.find(|&&(warp, at)| warp == arrival.warp && at != arrival.at);
         if let (Some(_), Some(&(_, at))) = (arrival.aligned_at, other) {
             return Some((Misuse::Divergent, at));
         }
@@ -172,9 +172,9 @@ impl Barriers {
         barrier.any = true;
         barrier.first.get_or_insert(arrival);
         if let Some(at) = arrival.aligned_at
-            && !barrier.places.contains(&(arrival.warp, at))
+            && !barrier.arrivals_at.contains(&(arrival.warp, at))
         {
-            barrier.places.push((arrival.warp, at));
+            barrier.arrivals_at.push((arrival.warp, at));
         }
         // A count is not lowered when threads exit, unlike the number of all threads.
         barrier.expected = arrival.count;
@@ -225,7 +225,7 @@ impl Barriers {
             barrier.arrived.fill(0);
             barrier.any = false;
             barrier.first = None;
-            barrier.places.clear();
+            barrier.arrivals_at.clear();
             barrier.again = 0;
             if barrier.results.len() == KEPT {
                 barrier.results.pop_front();

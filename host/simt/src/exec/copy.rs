@@ -105,7 +105,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         lane: usize,
         piece: &Piece,
     ) -> Result<(), Box<Fault>> {
-        let who = self.who(cta, warp.index, split.pc, 1 << lane);
+        let threads = self.executing(cta, warp.index, split.pc, 1 << lane);
         let bytes = |(space, address), count| Bytes {
             space,
             address,
@@ -130,7 +130,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             false => piece.count,
         };
         let (from, to) = (bytes(piece.from, read), bytes(piece.to, count));
-        self.observer.copy(who, from, to, piece.mbarrier);
+        self.observer.copy(threads, from, to, piece.mbarrier);
         let size = copy.reduce.map_or(4, |(_, bytes)| u32::from(bytes));
         for step in (0..count).step_by(size as usize) {
             let mut value = 0;
@@ -145,11 +145,11 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 let old = self.peek(warp, spot, size);
                 value = update(op, Subnormals::Kept, size, old, value);
             }
-            self.changes(who, warp, lane, element, spot, value);
+            self.changes(threads, warp, lane, element, spot, value);
             self.poke(warp, spot, size, value);
         }
         match piece.mbarrier {
-            Some(barrier) => self.complete_bytes(cta, warp, who, barrier, lane, piece.count),
+            Some(barrier) => self.complete_bytes(cta, warp, threads, barrier, lane, piece.count),
             None => Ok(()),
         }
     }
@@ -174,15 +174,15 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let total = size * values.len() as u32;
         each_aligned(&at, exec, total)?;
         for lane in lanes(exec) {
-            let who = self.who(cta, warp.index, split.pc, 1 << lane);
+            let threads = self.executing(cta, warp.index, split.pc, 1 << lane);
             let barrier = self.address_of(warp, split, &store.complete, lane);
             let to = |count| group.bytes(lane, &at, count);
             if self.strays_alone(cta, warp, split, lane, to(total), AccessKind::Store)? {
-                self.complete_bytes(cta, warp, who, barrier, lane, total.into())?;
+                self.complete_bytes(cta, warp, threads, barrier, lane, total.into())?;
                 continue;
             }
             // What is written comes from registers.
-            self.observer.copy(who, to(0), to(total), Some(barrier));
+            self.observer.copy(threads, to(0), to(total), Some(barrier));
             for (index, value) in values.iter().enumerate() {
                 let element = Bytes {
                     address: at[lane] + u64::from(size) * index as u64,
@@ -194,10 +194,10 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     let old = self.peek(warp, spot, size);
                     new = update(op, Subnormals::Kept, size, old, new);
                 }
-                self.changes(who, warp, lane, element, spot, new);
+                self.changes(threads, warp, lane, element, spot, new);
                 self.poke(warp, spot, size, new);
             }
-            self.complete_bytes(cta, warp, who, barrier, lane, total.into())?;
+            self.complete_bytes(cta, warp, threads, barrier, lane, total.into())?;
         }
         Ok(())
     }

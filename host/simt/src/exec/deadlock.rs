@@ -114,8 +114,8 @@ impl<O: Listener + ?Sized> Grid<'_, O> {
         let ctas = self.ctas.len();
         let (first, first_warp) = self.endless.busy;
         let mut found = Vec::new();
-        for place in 0..ctas {
-            let slot = (first + place) % ctas;
+        for turn in 0..ctas {
+            let slot = (first + turn) % ctas;
             if !self.ctas[slot].active {
                 continue;
             }
@@ -171,7 +171,7 @@ impl<O: Listener + ?Sized> Grid<'_, O> {
         let cta = &self.ctas[slot];
         let warps = cta.warps.len();
         let mut found = Ok(Vec::new());
-        for index in (0..warps).map(|place| (first + place) % warps) {
+        for index in (0..warps).map(|turn| (first + turn) % warps) {
             let warp = &cta.warps[index];
             if warp.live == 0 {
                 continue;

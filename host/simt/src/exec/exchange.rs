@@ -120,25 +120,26 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         self.scatter(warp, split, exchange, &results, &inputs);
     }
 
-    /// Tells of lanes that take part without being members.
+    /// Reports lanes that take part without being members.
     fn look_for_strangers(&mut self, cta: &CtaId, warp: &Warp, split: &Split, inputs: &Inputs) {
         let strange = lanes(split.mask).filter(|&lane| inputs.members[lane] >> lane & 1 == 0);
         let mask = strange.fold(0, |all, lane| all | 1 << lane);
         if mask != 0 {
-            let who = self.who(cta, warp.index, split.pc, mask);
-            self.observer.misuse(who, Misuse::NotMember, who.offset);
+            let threads = self.executing(cta, warp.index, split.pc, mask);
+            self.observer
+                .misuse(threads, Misuse::NotMember, threads.offset);
         }
     }
 
-    /// Tells of a `bar.warp.sync`: lanes that name the same members meet.
+    /// Passes on a `bar.warp.sync`: lanes that name the same members meet.
     fn announce(&mut self, cta: &CtaId, warp: &Warp, pc: u32, inputs: &Inputs) {
         let mut left = inputs.lanes;
         while left != 0 {
             let members = inputs.members[left.trailing_zeros() as usize];
             let same = lanes(left).filter(|&lane| inputs.members[lane] == members);
             let meet = same.fold(0, |all, lane| all | 1 << lane);
-            let who = self.who(cta, warp.index, pc, meet);
-            self.observer.warp_barrier(who);
+            let threads = self.executing(cta, warp.index, pc, meet);
+            self.observer.warp_barrier(threads);
             left &= !meet;
         }
     }

@@ -5,7 +5,7 @@ use ptx::ast::{Module, Space};
 use super::cta::CtaId;
 use super::warp::Warp;
 use crate::code::Program;
-use crate::error::{LaunchError, Place};
+use crate::error::{ExecutionPoint, LaunchError};
 
 #[derive(Clone, Debug)]
 pub(crate) enum FaultKind {
@@ -65,9 +65,9 @@ pub(crate) fn place(
     cta: &CtaId,
     warp: &Warp,
     lane: u32,
-) -> Place {
+) -> ExecutionPoint {
     let offset = program.offsets.get(pc as usize).copied().unwrap_or(0);
-    Place {
+    ExecutionPoint {
         kernel: kernel.to_owned(),
         line: module.line_column(offset).0,
         offset,
@@ -77,7 +77,7 @@ pub(crate) fn place(
 }
 
 /// The error that a fault at a place ends the launch with.
-pub(crate) fn error(fault: Fault, at: Place) -> LaunchError {
+pub(crate) fn error(fault: Fault, at: ExecutionPoint) -> LaunchError {
     match fault.kind {
         FaultKind::Illegal {
             address,

@@ -267,11 +267,11 @@ impl<O: Listener + ?Sized> Caller<'_, '_, O> {
             return Err(Wrong::Call(INVALID_VALUE));
         }
         let (warp, pc) = (self.warp.index, self.split.pc);
-        let who = self.machine.who(self.cta, warp, pc, 1 << self.lane);
+        let threads = self.machine.executing(self.cta, warp, pc, 1 << self.lane);
         let request = Request {
-            cta: who.cta,
+            cta: threads.cta,
             thread: self.thread(),
-            offset: who.offset,
+            offset: threads.offset,
             stream,
             wanted,
         };
@@ -281,7 +281,7 @@ impl<O: Listener + ?Sized> Caller<'_, '_, O> {
             kept.requests.len() - 1
         });
         if let Some(number) = number {
-            self.machine.observer.requested(who, number);
+            self.machine.observer.requested(threads, number);
         }
         Ok(())
     }

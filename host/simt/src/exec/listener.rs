@@ -6,7 +6,7 @@ use events::{Observer, Unobserved};
 
 /// An observer that the machine is compiled for.
 pub(crate) trait Listener: Observer {
-    /// False if nothing needs to be told to it.
+    /// False if nothing needs to be passed to it.
     const LISTENS: bool;
 }
 

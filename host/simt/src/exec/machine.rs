@@ -57,7 +57,7 @@ pub(crate) struct Machine<'a, O: ?Sized> {
     /// Barrier of the cluster of each slot; kept at the cluster's first slot.
     pub(crate) clusters: Vec<ClusterBarrier>,
     pub(crate) started: Instant,
-    /// What [`Limits::go_on`](crate::Limits::go_on) is told.
+    /// What [`Limits::go_on`](crate::Limits::go_on) receives.
     pub(crate) progress: Progress,
     pub(super) over: Option<Over>,
     pub(super) tally: Tally<'a>,
@@ -192,8 +192,8 @@ impl<'a, O: Listener + ?Sized> Machine<'a, O> {
         }
     }
 
-    /// What an observer is told about who does something.
-    pub(crate) fn who(&self, cta: &CtaId, warp: u32, pc: u32, lanes: u32) -> Executing {
+    /// What an observer receives about who does something.
+    pub(crate) fn executing(&self, cta: &CtaId, warp: u32, pc: u32, lanes: u32) -> Executing {
         Executing {
             cta: cta.linear,
             warp,

@@ -80,8 +80,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let (first, others) = self.addresses(warp, split, address, 16, mask, &mut at);
         for group in std::iter::once(&first).chain(&others) {
             each_aligned(&at, group.mask, 16)?;
-            let who = self.who(cta, warp.index, split.pc, group.mask);
-            self.observer.access(who, kind(store), group.space, &at, 16);
+            let threads = self.executing(cta, warp.index, split.pc, group.mask);
+            self.observer
+                .access(threads, kind(store), group.space, &at, 16);
             for lane in lanes(group.mask) {
                 let spot = self.spot(cta, warp, lane, group.bytes(lane, &at, 16), store)?;
                 for part in 0..4 {
@@ -95,7 +96,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                             address: at[lane] + step,
                             count: 4,
                         };
-                        self.changes(who, warp, lane, word, spot, new);
+                        self.changes(threads, warp, lane, word, spot, new);
                         self.poke(warp, spot, 4, new);
                     } else {
                         *word = self.peek(warp, spot, 4) as u32;
@@ -150,8 +151,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             let at = walk.addresses(&base, piece);
             let (space, mask) = (group.space, group.mask);
             each_aligned(&at, mask, bytes)?;
-            let who = self.who(cta, warp.index, split.pc, mask);
-            self.observer.access(who, kind(store), space, &at, bytes);
+            let threads = self.executing(cta, warp.index, split.pc, mask);
+            self.observer
+                .access(threads, kind(store), space, &at, bytes);
             if space == Space::Global {
                 self.stats.global_sectors += scattered_sectors(&at, mask, bytes);
             }
@@ -160,7 +162,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 let spot = self.spot(cta, warp, lane, element, store)?;
                 if store {
                     let new = stored[register][lane] >> shift & (u64::MAX >> (64 - 8 * bytes));
-                    self.changes(who, warp, lane, element, spot, new);
+                    self.changes(threads, warp, lane, element, spot, new);
                     self.poke(warp, spot, bytes, new);
                 } else {
                     out[register][lane] |= self.peek(warp, spot, bytes) << shift;

@@ -160,10 +160,10 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                         MbarrierKind::Init | MbarrierKind::Inval => false,
                         _ => parts.phase != Parts::unpack(old).phase,
                     };
-                    let who = self.who(cta, warp.index, split.pc, 1 << lane);
-                    self.observer.mbarrier(who, at[lane], over);
+                    let threads = self.executing(cta, warp.index, split.pc, 1 << lane);
+                    self.observer.mbarrier(threads, at[lane], over);
                     if let Some(misuse) = misuse {
-                        self.observer.misuse(who, misuse, who.offset);
+                        self.observer.misuse(threads, misuse, threads.offset);
                     }
                     // The state an arrival returns is that of the phase it arrived in.
                     result[lane] = match self.hides_counts() {
@@ -172,7 +172,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     };
                     if parts != Parts::unpack(old) {
                         let object = group.bytes(lane, &at, 8);
-                        self.changes(who, warp, lane, object, spot, parts.pack());
+                        self.changes(threads, warp, lane, object, spot, parts.pack());
                         self.poke(warp, spot, 8, parts.pack());
                     }
                 }
@@ -204,12 +204,12 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         at[lane]
     }
 
-    /// Tells a barrier that the bytes it expects have come.
+    /// Notifies a barrier that the bytes it expects have come.
     pub(crate) fn complete_bytes(
         &mut self,
         cta: &CtaId,
         warp: &mut Warp,
-        who: Executing,
+        threads: Executing,
         barrier: u64,
         lane: usize,
         bytes: u64,
@@ -222,15 +222,16 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let spot = self.spot(cta, warp, lane, object, true)?;
         let mut parts = Parts::unpack(self.peek(warp, spot, 8));
         if parts.mark != OBJECT {
-            self.observer.misuse(who, Misuse::NotMbarrier, who.offset);
+            self.observer
+                .misuse(threads, Misuse::NotMbarrier, threads.offset);
         }
         parts.bytes = parts.bytes.wrapping_sub(bytes) & BYTES;
         let settled = parts.settle();
         if settled.phase != parts.phase {
-            self.observer.mbarrier_complete(who, barrier);
+            self.observer.mbarrier_complete(threads, barrier);
         }
         let state = settled.pack();
-        self.changes(who, warp, lane, object, spot, state);
+        self.changes(threads, warp, lane, object, spot, state);
         self.poke(warp, spot, 8, state);
         Ok(())
     }

@@ -71,8 +71,8 @@ impl Locks {
     /// The lock of a word.
     #[inline(always)]
     fn of(&self, word: &AtomicU32) -> &AtomicU32 {
-        let place = (std::ptr::from_ref(word).addr() as u64) >> NEIGHBOURHOOD_LOG2;
-        let hash = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let neighbourhood = (std::ptr::from_ref(word).addr() as u64) >> NEIGHBOURHOOD_LOG2;
+        let hash = neighbourhood.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         &self.0[hash as usize % LOCKS]
     }
 

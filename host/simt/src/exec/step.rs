@@ -194,8 +194,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     split.pc += 1;
                     let (pc, lanes) = (split.pc - 1, split.mask);
                     warp.cluster_arrived &= !lanes;
-                    let who = self.who(cta, warp.index, pc, lanes);
-                    self.observer.cluster_wait(who, phase);
+                    let threads = self.executing(cta, warp.index, pc, lanes);
+                    self.observer.cluster_wait(threads, phase);
                 }
             }
             State::Cta { id, generation } => {
@@ -309,8 +309,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 }
                 Kind::Branch(target) => {
                     if O::LISTENS {
-                        let who = self.who(cta, warp.index, split.pc, exec);
-                        self.observer.jump(who);
+                        let threads = self.executing(cta, warp.index, split.pc, exec);
+                        self.observer.jump(threads);
                     }
                     if exec == split.mask {
                         split.pc = *target;
@@ -402,16 +402,16 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     if self.memory.locks().is_some() {
                         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                     }
-                    let who = self.who(cta, warp.index, split.pc, exec);
-                    self.observer.fence(who);
+                    let threads = self.executing(cta, warp.index, split.pc, exec);
+                    self.observer.fence(threads);
                 }
                 Kind::Copies => {
-                    let who = self.who(cta, warp.index, split.pc, exec);
-                    self.observer.copies(who);
+                    let threads = self.executing(cta, warp.index, split.pc, exec);
+                    self.observer.copies(threads);
                 }
                 Kind::Dependency => {
-                    let who = self.who(cta, warp.index, split.pc, exec);
-                    self.observer.dependency(who);
+                    let threads = self.executing(cta, warp.index, split.pc, exec);
+                    self.observer.dependency(threads);
                 }
                 Kind::Nop => {}
                 Kind::Sleep(time) => {
@@ -500,14 +500,14 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                         }
                         let again = warp.cluster_arrived & split.mask;
                         warp.cluster_arrived |= split.mask;
-                        let who = self.who(cta, warp.index, split.pc, split.mask);
-                        self.observer.cluster_arrive(who, phase);
+                        let threads = self.executing(cta, warp.index, split.pc, split.mask);
+                        self.observer.cluster_arrive(threads, phase);
                         if again != 0 {
-                            let who = Executing {
+                            let threads = Executing {
                                 lanes: again,
-                                ..who
+                                ..threads
                             };
-                            self.observer.misuse(who, Misuse::Again, who.offset);
+                            self.observer.misuse(threads, Misuse::Again, threads.offset);
                         }
                     } else {
                         let phase = warp.cluster_phase[first];
@@ -528,8 +528,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                             return Ok(Stop::Blocked);
                         }
                         warp.cluster_arrived &= !split.mask;
-                        let who = self.who(cta, warp.index, split.pc, split.mask);
-                        self.observer.cluster_wait(who, phase);
+                        let threads = self.executing(cta, warp.index, split.pc, split.mask);
+                        self.observer.cluster_wait(threads, phase);
                     }
                 }
             }
@@ -570,8 +570,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let id = id as u8;
         let generation = barriers.generation(id);
         let waits = barrier.kind != BarrierKind::Arrive;
-        let who = self.who(cta, warp.index, split.pc, lanes);
-        self.observer.arrive(who, u32::from(id), waits);
+        let threads = self.executing(cta, warp.index, split.pc, lanes);
+        self.observer.arrive(threads, u32::from(id), waits);
         let arrival = Arrival {
             id,
             warp: warp.index,
@@ -582,8 +582,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             at: split.pc,
         };
         if let Some((misuse, at)) = barriers.misuse(&arrival) {
-            let offset = self.who(cta, warp.index, at, lanes).offset;
-            self.observer.misuse(who, misuse, offset);
+            let offset = self.executing(cta, warp.index, at, lanes).offset;
+            self.observer.misuse(threads, misuse, offset);
         }
         let done = barriers.arrive(arrival);
         if done {
@@ -601,9 +601,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     /// A barrier completes, perhaps without threads that have exited.
     fn completes(&mut self, cta: &CtaId, barriers: &Barriers, id: u8) {
         if let Some(came) = barriers.lacked_threads(id) {
-            let who = self.who(cta, came.warp, came.at, came.lanes);
+            let threads = self.executing(cta, came.warp, came.at, came.lanes);
             let misuse = self.without_threads(barriers, came.at);
-            self.observer.misuse(who, misuse, who.offset);
+            self.observer.misuse(threads, misuse, threads.offset);
         }
         self.observer.complete(cta.linear, u32::from(id));
     }
@@ -617,8 +617,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         split: &Split,
         ran: &mut Ran,
     ) {
-        let who = self.who(cta, warp.index, split.pc, split.mask);
-        self.observer.exit(who);
+        let threads = self.executing(cta, warp.index, split.pc, split.mask);
+        self.observer.exit(threads);
         warp.live &= !split.mask;
         let way = Exit {
             came: split.came,

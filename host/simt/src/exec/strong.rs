@@ -36,16 +36,16 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         if near && group.lies_in(at, bytes, region) {
             let words = self.memory.words(window.mapping);
             for (step, &row) in access.steps() {
-                let place = |lane: usize| at[lane] - window.origin + step;
+                let offset = |lane: usize| at[lane] - window.origin + step;
                 let row = &mut regs[row as usize];
                 let mut load = || {
                     for lane in lanes(group.mask) {
-                        let raw = fetch(size, place(lane), |word| words[word].load(Relaxed));
+                        let raw = fetch(size, offset(lane), |word| words[word].load(Relaxed));
                         row[lane] = width.extend(raw);
                     }
                 };
                 if size == 8 {
-                    let ends = [first, last].map(|lane| &words[(place(lane) / 4) as usize]);
+                    let ends = [first, last].map(|lane| &words[(offset(lane) / 4) as usize]);
                     locks.read(ends, load);
                 } else {
                     load();
@@ -56,10 +56,10 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 let window = self.locate(lane as u32, at[lane], bytes, false)?;
                 let words = self.memory.words(window.mapping);
                 for (step, &row) in access.steps() {
-                    let place = at[lane] - window.origin + step;
-                    let load = || fetch(size, place, |word| words[word].load(Relaxed));
+                    let offset = at[lane] - window.origin + step;
+                    let load = || fetch(size, offset, |word| words[word].load(Relaxed));
                     let raw = match size {
-                        8 => locks.read([&words[(place / 4) as usize]; 2], load),
+                        8 => locks.read([&words[(offset / 4) as usize]; 2], load),
                         _ => load(),
                     };
                     regs[row as usize][lane] = width.extend(raw);

@@ -25,8 +25,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let consts = &self.setup.program.consts;
         let read = |row: &u32| warp.read(&split.frame, *row, consts);
-        let (handles, layers) = (read(&op.place.handle), op.place.layer.as_ref().map(read));
-        let places: Vec<_> = op.place.at.iter().map(read).collect();
+        let (handles, layers) = (read(&op.texel.handle), op.texel.layer.as_ref().map(read));
+        let places: Vec<_> = op.texel.at.iter().map(read).collect();
         let mut values: Vec<_> = match op.store {
             true => op.rows.iter().map(read).collect(),
             false => vec![[0; WARP]; op.rows.len()],
@@ -97,8 +97,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let (space, mask) = (group.space, group.mask);
         let bytes = op.bytes * values.len() as u32;
         each_aligned(at, mask, bytes)?;
-        let who = self.who(cta, warp.index, split.pc, mask);
-        self.observer.access(who, kind, space, at, bytes);
+        let threads = self.executing(cta, warp.index, split.pc, mask);
+        self.observer.access(threads, kind, space, at, bytes);
         for lane in lanes(mask) {
             let spot = self.spot(cta, warp, lane, group.bytes(lane, at, bytes), op.store)?;
             for (step, value) in (0..).step_by(op.bytes as usize).zip(values.iter_mut()) {
@@ -110,7 +110,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 };
                 if op.store {
                     let new = value[lane] & (u64::MAX >> (64 - 8 * op.bytes));
-                    self.changes(who, warp, lane, element, spot, new);
+                    self.changes(threads, warp, lane, element, spot, new);
                     self.poke(warp, spot, op.bytes, new);
                 } else {
                     value[lane] = self.peek(warp, spot, op.bytes);

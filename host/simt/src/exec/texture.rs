@@ -26,15 +26,15 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     ) -> Result<(), Box<Fault>> {
         let consts = &self.setup.program.consts;
         let read = |row: &u32| warp.read(&split.frame, *row, consts);
-        let (handles, layers) = (read(&op.place.handle), op.place.layer.as_ref().map(read));
-        let at: Vec<_> = op.place.at.iter().map(read).collect();
+        let (handles, layers) = (read(&op.texel.handle), op.texel.layer.as_ref().map(read));
+        let at: Vec<_> = op.texel.at.iter().map(read).collect();
         let mut out = [[0; WARP]; 4];
         let plain = op.texels && op.gather.is_none() && layers.is_none();
         let row = self.row_of(&handles, exec).filter(|_| plain);
         let one_by_one = match (row, &at[..]) {
             (Some(texture), [at]) => {
-                let who = self.who(cta, warp.index, split.pc, exec);
-                out = self.row(who, &texture, at)?;
+                let threads = self.executing(cta, warp.index, split.pc, exec);
+                out = self.row(threads, &texture, at)?;
                 0
             }
             _ => exec,
@@ -62,8 +62,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                 };
                 (texture, place) = unfold(&texture, [0, 1, 2].map(along), layer);
             }
-            let who = self.who(cta, warp.index, split.pc, 1 << lane);
-            let load = |address| self.texel(who, &texture, address);
+            let threads = self.executing(cta, warp.index, split.pc, 1 << lane);
+            let load = |address| self.texel(threads, &texture, address);
             let texel = match op.gather {
                 None => sample(&texture, &place, load)?,
                 Some(channel) => gather(&texture, &place, channel, load)?,
@@ -93,14 +93,14 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     /// What lanes read of a row of texels, channel by channel: 0 outside of it.
     fn row(
         &mut self,
-        who: Executing,
+        threads: Executing,
         texture: &Texture,
         at: &Lanes,
     ) -> Result<[Lanes; 4], Box<Fault>> {
         let (bytes, image) = (texture.texel_bytes(), &texture.image);
         let mut out = [[0; WARP]; 4];
         let (mut inside, mut addresses) = (0, [0; WARP]);
-        for lane in lanes(who.lanes) {
+        for lane in lanes(threads.lanes) {
             let texel = u32::try_from(at[lane] as i32).ok();
             if let Some(texel) = texel.filter(|&texel| texel < image.extent[0]) {
                 let offset = u64::from(texel) * u64::from(bytes);
@@ -112,11 +112,12 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             return Ok(out);
         }
         let (kind, space) = (AccessKind::Load, Space::Global);
-        let who = Executing {
+        let threads = Executing {
             lanes: inside,
-            ..who
+            ..threads
         };
-        self.observer.access(who, kind, space, &addresses, bytes);
+        self.observer
+            .access(threads, kind, space, &addresses, bytes);
         for lane in lanes(inside) {
             let raw = self.channels(lane as u32, texture, addresses[lane])?;
             let channels = out.iter_mut().zip(raw);
@@ -130,19 +131,19 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     /// The channels of the texel at an address, as they lie in memory.
     fn texel(
         &mut self,
-        who: Executing,
+        threads: Executing,
         texture: &Texture,
         address: u64,
     ) -> Result<[u32; 4], Box<Fault>> {
-        let lane = who.lanes.trailing_zeros();
+        let lane = threads.lanes.trailing_zeros();
         let (space, addresses) = (Space::Global, [address; WARP]);
         let kind = AccessKind::Load;
         self.observer
-            .access(who, kind, space, &addresses, texture.texel_bytes());
+            .access(threads, kind, space, &addresses, texture.texel_bytes());
         self.channels(lane, texture, address)
     }
 
-    /// The same for one lane, of which nobody is told.
+    /// The same for one lane, which nobody observes.
     fn channels(
         &mut self,
         lane: u32,

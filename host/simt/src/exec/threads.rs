@@ -18,7 +18,7 @@ use super::queue::Queue;
 use super::sharing::{Held, Locks};
 use super::stuck::Effort;
 use super::worker_pool::WorkerPool;
-use crate::code::Order;
+use crate::code::CtaOrder;
 use crate::config::{LaunchStats, Schedule};
 use crate::error::LaunchError;
 use crate::memory::Memory;
@@ -81,9 +81,9 @@ pub(crate) fn run_unobserved(
 fn may_run(setup: &Setup<'_>) -> bool {
     let launch = setup.launch;
     let ordered = match setup.program.order {
-        Order::Free => false,
-        Order::Told => !launch.threads.unordered,
-        Order::Fixed => true,
+        CtaOrder::Free => false,
+        CtaOrder::Communicating => !launch.threads.unordered,
+        CtaOrder::Fixed => true,
     };
     launch.threads.most > 1
         && !ordered
@@ -188,7 +188,7 @@ impl Team<'_> {
         }
         first.pause_after = u64::MAX;
         if !self.setup.program.waits {
-            // Where CTAs may wait for ever, a deadlock is told of those that start first.
+            // Where CTAs may wait for ever, a deadlock is reported for those that start first.
             self.queue.divide();
         }
         let left = Mutex::new(Vec::new());

@@ -239,7 +239,7 @@ impl Recorded {
         Ok(device)
     }
 
-    /// Runs the launch, and tells an observer what its lanes do. Gives the device back as it is then.
+    /// Runs the launch, and passes to an observer what its lanes do. Gives the device back as it is then.
     ///
     /// # Errors
     /// When the parts do not fit together.

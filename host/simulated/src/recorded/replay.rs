@@ -93,7 +93,7 @@ impl Recorded {
             &mut steps,
             sim.modules.get(&id).and_then(|loaded| loaded.key),
         ) {
-            checker.place_steps(key, steps.steps.iter_mut().chain(&mut steps.accesses));
+            checker.locate_steps(key, steps.steps.iter_mut().chain(&mut steps.accesses));
         }
         let events = sim.checker().map(Checker::events).unwrap_or_default();
         Ok(Replayed {

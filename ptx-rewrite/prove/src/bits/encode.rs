@@ -12,7 +12,7 @@ use crate::evaluate::Evaluation;
 use crate::graph::{Advance, Condition, Node, NodeId};
 use crate::interval::Interval;
 use crate::problem::{Axis, LoopId};
-use crate::summary::{Place, Plan, Site};
+use crate::summary::{AddressSpace, Plan, Site};
 use crate::value::Memory;
 
 /// How deep values may be nested. A deeper one is any.
@@ -146,11 +146,13 @@ impl<'a> Pair<'a> {
         let memory = all.iter().map(|of| of.memory).reduce(Memory::either)?;
         let address = self.value(side, node, 0);
         let bits = address.word.len() as u32;
-        let (base, bytes) = match (memory, site.place) {
-            (Memory::Global(start, bytes), Place::Global | Place::Generic) if bits == 64 => {
+        let (base, bytes) = match (memory, site.address_space) {
+            (Memory::Global(start, bytes), AddressSpace::Global | AddressSpace::Generic)
+                if bits == 64 =>
+            {
                 (self.circuit.constant(start, 64), bytes)
             }
-            (Memory::Shared(index), Place::Shared) => {
+            (Memory::Shared(index), AddressSpace::Shared) => {
                 let Interval {
                     low: _,
                     high: bytes,

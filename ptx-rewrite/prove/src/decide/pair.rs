@@ -9,7 +9,7 @@ use super::integer::{INFINITE, TERMS, gcd, scaled};
 use super::shape::{Bounded, Shape, multiple, without};
 use super::system::{System, Variable};
 use crate::interval::Interval;
-use crate::problem::{Kind, Linear, LoopId, Problem, SymbolId};
+use crate::problem::{Linear, LoopId, Problem, SymbolId, SymbolKind};
 
 /// Which two threads execute the accesses, and what they have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,10 +161,10 @@ impl Pair<'_, '_, '_> {
     fn fate(&self, symbol: SymbolId) -> Fate {
         let blocks = self.between.blocks;
         match self.builder.problem.symbols[symbol as usize].kind {
-            Kind::GridUniform => Fate::Fixed(0),
-            Kind::Block(_) if !blocks => Fate::Fixed(0),
-            Kind::BlockUniform if self.share => Fate::Fixed(0),
-            Kind::Counter(around)
+            SymbolKind::GridUniform => Fate::Fixed(0),
+            SymbolKind::Block(_) if !blocks => Fate::Fixed(0),
+            SymbolKind::BlockUniform if self.share => Fate::Fixed(0),
+            SymbolKind::Counter(around)
                 if !blocks
                     && self.first.loops.contains(&around)
                     && self.second.loops.contains(&around) =>
@@ -382,7 +382,7 @@ impl Pair<'_, '_, '_> {
         for bounded in first.bounded.iter().chain(others) {
             let exists = |&(symbol, _): &(SymbolId, i64)| {
                 let kind = self.builder.problem.symbols[symbol as usize].kind;
-                matches!(kind, Kind::Thread(_) | Kind::Block(_))
+                matches!(kind, SymbolKind::Thread(_) | SymbolKind::Block(_))
                     || first.relevant[symbol as usize] && second.relevant[symbol as usize]
             };
             if !bounded.terms.iter().all(exists) {
@@ -429,9 +429,9 @@ impl Pair<'_, '_, '_> {
         let mut named = [false; 3];
         for (symbol, of) in (0..).zip(&self.builder.problem.symbols) {
             let axis = match of.kind {
-                Kind::Block(axis) if self.between.blocks => axis,
-                Kind::Thread(axis) if !self.between.blocks => axis,
-                Kind::Counter(_) => {
+                SymbolKind::Block(axis) if self.between.blocks => axis,
+                SymbolKind::Thread(axis) if !self.between.blocks => axis,
+                SymbolKind::Counter(_) => {
                     if let Fate::Fixed(_) = self.fate(symbol) {
                         self.variable(Side::Second, symbol);
                     }

@@ -5,7 +5,7 @@
 
 use super::integer::{INFINITE, admissible, ceiling, extent, floor, gcd, scaled};
 use crate::interval::Interval;
-use crate::problem::{Kind, Linear, LoopId, Problem, SymbolId};
+use crate::problem::{Linear, LoopId, Problem, SymbolId, SymbolKind};
 
 /// How often bounds of symbols are tightened by the rows.
 const ROUNDS: usize = 4;
@@ -69,7 +69,7 @@ impl<'a> Index<'a> {
             problem,
             counters: counters
                 .filter_map(|(symbol, of)| match of.kind {
-                    Kind::Counter(around) => Some((around, symbol)),
+                    SymbolKind::Counter(around) => Some((around, symbol)),
                     _ => None,
                 })
                 .collect(),
@@ -143,7 +143,7 @@ impl<'a> Index<'a> {
                     shape.relevant[symbol as usize]
                         || range.low <= range.high
                             && match self.problem.symbols[symbol as usize].kind {
-                                Kind::Counter(around) => shape.loops.contains(&around),
+                                SymbolKind::Counter(around) => shape.loops.contains(&around),
                                 _ => true,
                             }
                 });
@@ -188,10 +188,10 @@ impl<'a> Index<'a> {
 }
 
 /// Whether a symbol stands for a value that something defines, and not for a coordinate or a counter.
-fn is_value(kind: Kind) -> bool {
+fn is_value(kind: SymbolKind) -> bool {
     match kind {
-        Kind::Thread(_) | Kind::Block(_) | Kind::Counter(_) => false,
-        Kind::Unknown | Kind::BlockUniform | Kind::GridUniform => true,
+        SymbolKind::Thread(_) | SymbolKind::Block(_) | SymbolKind::Counter(_) => false,
+        SymbolKind::Unknown | SymbolKind::BlockUniform | SymbolKind::GridUniform => true,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::{AccessKind, Executing, Observer};
 use prove::assume::{Assumed, Assumption, Wrong};
 use prove::interval::Interval;
-use prove::problem::{Effect, Kind, Linear, Problem, Space};
+use prove::problem::{Effect, Linear, Problem, Space, SymbolKind};
 use prove::{Argument, Effort, Launch, Posed, Proof, Summary};
 use simt::{Device, DeviceConfig, ModuleId, Strays};
 
@@ -81,7 +81,7 @@ pub(crate) struct Trace {
 impl Observer for Trace {
     fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         kind: AccessKind,
         space: ptx::ast::Space,
         addresses: &[u64; 32],
@@ -92,17 +92,21 @@ impl Observer for Trace {
             ptx::ast::Space::Shared => true,
             _ => return,
         };
-        let Some(&site) = self.sites.get(&who.offset) else {
+        let Some(&site) = self.sites.get(&threads.offset) else {
             panic!(
                 "an access that is not in the summary, at byte {}",
-                who.offset
+                threads.offset
             );
         };
-        for lane in (0..32).filter(|lane| who.lanes >> lane & 1 == 1) {
-            let thread = who.warp * 32 + lane;
-            let interval = self.passed.get(&(who.cta, thread)).copied().unwrap_or(0);
+        for lane in (0..32).filter(|lane| threads.lanes >> lane & 1 == 1) {
+            let thread = threads.warp * 32 + lane;
+            let interval = self
+                .passed
+                .get(&(threads.cta, thread))
+                .copied()
+                .unwrap_or(0);
             let address = addresses[lane as usize];
-            let (cta, site) = (who.cta, site);
+            let (cta, site) = (threads.cta, site);
             self.events.push(Event {
                 site,
                 cta,
@@ -116,11 +120,11 @@ impl Observer for Trace {
         }
     }
 
-    fn arrive(&mut self, who: Executing, _: u32, _: bool) {
-        for lane in (0..32).filter(|lane| who.lanes >> lane & 1 == 1) {
+    fn arrive(&mut self, threads: Executing, _: u32, _: bool) {
+        for lane in (0..32).filter(|lane| threads.lanes >> lane & 1 == 1) {
             *self
                 .passed
-                .entry((who.cta, who.warp * 32 + lane))
+                .entry((threads.cta, threads.warp * 32 + lane))
                 .or_default() += 1;
         }
     }
@@ -403,12 +407,12 @@ fn is_possible(problem: &Problem, rows: &[Linear], event: &Event, run: &Run) -> 
     for symbol in &problem.symbols {
         use prove::problem::Axis::{X, Y, Z};
         let fixed = match symbol.kind {
-            Kind::Thread(X) => Some(thread % x),
-            Kind::Thread(Y) => Some(thread / x % y),
-            Kind::Thread(Z) => Some(thread / x / y),
-            Kind::Block(X) => Some(event.cta % gx),
-            Kind::Block(Y) => Some(event.cta / gx % gy),
-            Kind::Block(Z) => Some(event.cta / gx / gy),
+            SymbolKind::Thread(X) => Some(thread % x),
+            SymbolKind::Thread(Y) => Some(thread / x % y),
+            SymbolKind::Thread(Z) => Some(thread / x / y),
+            SymbolKind::Block(X) => Some(event.cta % gx),
+            SymbolKind::Block(Y) => Some(event.cta / gx % gy),
+            SymbolKind::Block(Z) => Some(event.cta / gx / gy),
             _ => None,
         };
         let Interval { low, high } = symbol.range;

@@ -2,8 +2,8 @@
 
 use prove::interval::Interval;
 use prove::problem::{
-    Access, Alternative, Axis, Effect, Kind, Linear, LoopId, Meeting, Problem, Space, Symbol,
-    SymbolId,
+    Access, Alternative, Axis, Effect, Linear, LoopId, Meeting, Problem, Space, Symbol, SymbolId,
+    SymbolKind,
 };
 use random::Random;
 
@@ -48,7 +48,7 @@ pub(crate) fn case(random: &mut Random) -> Case {
 }
 
 impl Maker<'_> {
-    fn symbol(&mut self, kind: Kind, low: i64, high: i64, home: Vec<LoopId>) -> SymbolId {
+    fn symbol(&mut self, kind: SymbolKind, low: i64, high: i64, home: Vec<LoopId>) -> SymbolId {
         self.case.problem.symbols.push(Symbol {
             kind,
             range: Interval::new(low, high),
@@ -64,7 +64,7 @@ impl Maker<'_> {
             let most = [8, 4, 2][axis as usize];
             let threads = self.random.between(1, most.min(left));
             left /= threads;
-            self.symbol(Kind::Thread(axis), 0, threads - 1, Vec::new());
+            self.symbol(SymbolKind::Thread(axis), 0, threads - 1, Vec::new());
         }
         let mut left = left.min(6);
         for axis in axes {
@@ -72,7 +72,7 @@ impl Maker<'_> {
             left /= blocks;
             // An axis without a symbol is rare.
             if blocks > 1 || !self.random.percent(1) {
-                self.symbol(Kind::Block(axis), 0, blocks - 1, Vec::new());
+                self.symbol(SymbolKind::Block(axis), 0, blocks - 1, Vec::new());
             }
         }
         for around in 0..LoopId::try_from(self.random.between(0, 2)).unwrap() {
@@ -81,12 +81,14 @@ impl Maker<'_> {
             } else {
                 self.random.between(0, 3)
             };
-            self.symbol(Kind::Counter(around), 0, high, vec![around]);
+            self.symbol(SymbolKind::Counter(around), 0, high, vec![around]);
         }
         for _ in 0..self.random.between(-1, 2) {
-            let kind = self
-                .random
-                .pick(&[Kind::Unknown, Kind::BlockUniform, Kind::GridUniform]);
+            let kind = self.random.pick(&[
+                SymbolKind::Unknown,
+                SymbolKind::BlockUniform,
+                SymbolKind::GridUniform,
+            ]);
             let low = self.random.between(-2, 2);
             let high = low + self.random.between(0, 3);
             self.symbol(kind, low, high, Vec::new());
@@ -115,8 +117,8 @@ impl Maker<'_> {
             home.extend(&self.homes[symbol as usize]);
         }
         let floor = |value: i128| i64::try_from(value.div_euclid(divisor.into())).unwrap();
-        let quotient = self.symbol(Kind::Unknown, floor(low), floor(high), home.clone());
-        let remainder = self.symbol(Kind::Unknown, 0, divisor - 1, home);
+        let quotient = self.symbol(SymbolKind::Unknown, floor(low), floor(high), home.clone());
+        let remainder = self.symbol(SymbolKind::Unknown, 0, divisor - 1, home);
         let mut equation = dividend.clone();
         equation.terms.push((quotient, -divisor));
         equation.terms.push((remainder, -1));
@@ -177,7 +179,7 @@ impl Maker<'_> {
         let loops: &[&[LoopId]] = &[&[], &[0], &[0, 1], &[1]];
         let mut loops = self.random.pick(loops).to_vec();
         let exists = |around: &LoopId| {
-            let counter = |symbol: &Symbol| symbol.kind == Kind::Counter(*around);
+            let counter = |symbol: &Symbol| symbol.kind == SymbolKind::Counter(*around);
             self.case.problem.symbols.iter().any(counter)
         };
         loops.retain(exists);
@@ -285,11 +287,11 @@ impl Maker<'_> {
         let width = self.random.between(2, 6);
         let overlap = self.random.pick(&[0, 0, 0, 1, 2]);
         for (terms, axis) in [(&mut column, x), (&mut row, y)] {
-            let Some(thread) = of(self, Kind::Thread(axis)) else {
+            let Some(thread) = of(self, SymbolKind::Thread(axis)) else {
                 continue;
             };
             terms.push((thread, 1));
-            if let Some(block) = of(self, Kind::Block(axis)) {
+            if let Some(block) = of(self, SymbolKind::Block(axis)) {
                 let threads = self.case.problem.symbols[thread as usize].range.high + 1;
                 let step: i64 = threads - overlap;
                 if step > 0 {

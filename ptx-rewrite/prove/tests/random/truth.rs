@@ -2,7 +2,7 @@
 
 use super::make::Case;
 use prove::interval::Interval;
-use prove::problem::{Access, Axis, Effect, Kind, LoopId, Space, SymbolId};
+use prove::problem::{Access, Axis, Effect, LoopId, Space, SymbolId, SymbolKind};
 
 /// One execution of an access by a thread.
 struct Execution {
@@ -73,7 +73,7 @@ fn compare(case: &Case, a: &Execution, b: &Execution, truths: &mut [Truth]) {
     if !unordered || truths[a.access].conflict && truths[b.access].conflict {
         return;
     }
-    let compatible = |kind: Kind| {
+    let compatible = |kind: SymbolKind| {
         a.uniform.iter().all(|&(symbol, value)| {
             case.problem.symbols[symbol as usize].kind != kind
                 || b.uniform
@@ -81,17 +81,17 @@ fn compare(case: &Case, a: &Execution, b: &Execution, truths: &mut [Truth]) {
                     .all(|other| other.0 != symbol || other.1 == value)
         })
     };
-    if !compatible(Kind::GridUniform) {
+    if !compatible(SymbolKind::GridUniform) {
         return;
     }
     let (mut shared, mut conflict) = (false, false);
-    if a.block != b.block || unnamed(case, Kind::Block) {
+    if a.block != b.block || unnamed(case, SymbolKind::Block) {
         shared |= x.space == Space::Global;
         conflict |= x.space == Space::Global;
     }
-    if a.block == b.block && (a.thread != b.thread || unnamed(case, Kind::Thread)) {
+    if a.block == b.block && (a.thread != b.thread || unnamed(case, SymbolKind::Thread)) {
         let iteration = x.loops == y.loops && a.counters == b.counters;
-        if !iteration || compatible(Kind::BlockUniform) {
+        if !iteration || compatible(SymbolKind::BlockUniform) {
             shared = true;
             conflict |= meet(case, a, b);
         }
@@ -103,7 +103,7 @@ fn compare(case: &Case, a: &Execution, b: &Execution, truths: &mut [Truth]) {
 }
 
 /// Whether an axis has no symbol.
-fn unnamed(case: &Case, kind: fn(Axis) -> Kind) -> bool {
+fn unnamed(case: &Case, kind: fn(Axis) -> SymbolKind) -> bool {
     [Axis::X, Axis::Y, Axis::Z].into_iter().any(|axis| {
         case.problem
             .symbols
@@ -173,8 +173,8 @@ fn execute(
     let mut chosen = Vec::new();
     for (symbol, of) in problem.symbols.iter().enumerate() {
         let needed = match of.kind {
-            Kind::Thread(_) | Kind::Block(_) => true,
-            Kind::Counter(around) => relevant[symbol] || access.loops.contains(&around),
+            SymbolKind::Thread(_) | SymbolKind::Block(_) => true,
+            SymbolKind::Counter(around) => relevant[symbol] || access.loops.contains(&around),
             _ => relevant[symbol] && !derived(symbol),
         };
         if needed {
@@ -262,12 +262,12 @@ fn record(
     for (symbol, of) in (0..).zip(&problem.symbols) {
         let value = values[symbol as usize];
         match of.kind {
-            Kind::Thread(axis) => execution.thread[axis as usize] = value,
-            Kind::Block(axis) => execution.block[axis as usize] = value,
-            Kind::Counter(around) if access.loops.contains(&around) => {
+            SymbolKind::Thread(axis) => execution.thread[axis as usize] = value,
+            SymbolKind::Block(axis) => execution.block[axis as usize] = value,
+            SymbolKind::Counter(around) if access.loops.contains(&around) => {
                 execution.counters.push((around, value))
             }
-            Kind::BlockUniform | Kind::GridUniform if relevant[symbol as usize] => {
+            SymbolKind::BlockUniform | SymbolKind::GridUniform if relevant[symbol as usize] => {
                 execution.uniform.push((symbol, value));
             }
             _ => {}

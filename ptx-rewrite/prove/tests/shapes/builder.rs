@@ -2,8 +2,8 @@
 
 use prove::interval::Interval;
 use prove::problem::{
-    Access, Alternative, Axis, Effect, Kind, Linear, LoopId, Meeting, Problem, Space, Symbol,
-    SymbolId,
+    Access, Alternative, Axis, Effect, Linear, LoopId, Meeting, Problem, Space, Symbol, SymbolId,
+    SymbolKind,
 };
 use prove::{
     Argument,
@@ -52,8 +52,8 @@ impl Launch {
             problem: Problem::default(),
         };
         for (kind, extents) in [
-            (Kind::Thread as fn(Axis) -> Kind, block),
-            (Kind::Block, grid),
+            (SymbolKind::Thread as fn(Axis) -> SymbolKind, block),
+            (SymbolKind::Block, grid),
         ] {
             for (axis, extent) in [Axis::X, Axis::Y, Axis::Z].into_iter().zip(extents) {
                 launch.symbol(kind(axis), 0, extent - 1);
@@ -62,7 +62,7 @@ impl Launch {
         launch
     }
 
-    pub(crate) fn symbol(&mut self, kind: Kind, low: i64, high: i64) -> SymbolId {
+    pub(crate) fn symbol(&mut self, kind: SymbolKind, low: i64, high: i64) -> SymbolId {
         self.problem.symbols.push(Symbol {
             kind,
             range: Interval::new(low, high),
@@ -77,8 +77,8 @@ impl Launch {
         most: i64,
         by: i64,
     ) -> (SymbolId, SymbolId) {
-        let quotient = self.symbol(Kind::Unknown, 0, most / by);
-        let remainder = self.symbol(Kind::Unknown, 0, by - 1);
+        let quotient = self.symbol(SymbolKind::Unknown, 0, most / by);
+        let remainder = self.symbol(SymbolKind::Unknown, 0, by - 1);
         let mut equation = terms.to_vec();
         equation.extend([(quotient, -by), (remainder, -1)]);
         self.problem.equations.push(form(&equation, 0));

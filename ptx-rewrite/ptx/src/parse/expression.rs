@@ -4,7 +4,7 @@
 //! for both; the results differ only when a 64-bit operation overflows.
 
 use super::{Confused, Parsed, Parser};
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 
 /// Lanes of a warp, the value of the constant `WARP_SZ`.
 const WARP_SIZE: i128 = 32;
@@ -29,11 +29,11 @@ impl Parser<'_> {
     /// True when the next token can start a constant expression.
     pub(super) fn at_expression(&self) -> bool {
         match self.peek() {
-            Kind::Int | Kind::Tilde | Kind::OpenParen => true,
-            Kind::Minus | Kind::Plus | Kind::Bang => {
+            TokenKind::Int | TokenKind::Tilde | TokenKind::OpenParen => true,
+            TokenKind::Minus | TokenKind::Plus | TokenKind::Bang => {
                 matches!(
                     self.peek_second(),
-                    Kind::Int | Kind::OpenParen | Kind::Minus | Kind::Tilde
+                    TokenKind::Int | TokenKind::OpenParen | TokenKind::Minus | TokenKind::Tilde
                 )
             }
             _ => false,
@@ -42,12 +42,12 @@ impl Parser<'_> {
 
     pub(super) fn expression(&mut self) -> Parsed<i128> {
         let condition = self.binary(0)?;
-        if !self.eat(Kind::Question) {
+        if !self.eat(TokenKind::Question) {
             return Ok(condition);
         }
         self.nested(|parser| {
             let yes = parser.expression()?;
-            parser.expect(Kind::Colon)?;
+            parser.expect(TokenKind::Colon)?;
             let no = parser.expression()?;
             Ok(if condition != 0 { yes } else { no })
         })
@@ -73,31 +73,31 @@ impl Parser<'_> {
 
     fn unary(&mut self) -> Parsed<i128> {
         let value = match self.peek() {
-            Kind::Int => {
+            TokenKind::Int => {
                 let value = literal(self.word()).ok_or(Confused)?;
                 self.bump();
                 return Ok(i128::from(value));
             }
-            Kind::Name if self.word() == "WARP_SZ" => {
+            TokenKind::Name if self.word() == "WARP_SZ" => {
                 self.bump();
                 return Ok(WARP_SIZE);
             }
-            kind @ (Kind::Minus | Kind::Plus | Kind::Tilde | Kind::Bang) => {
+            kind @ (TokenKind::Minus | TokenKind::Plus | TokenKind::Tilde | TokenKind::Bang) => {
                 self.bump();
                 let value = self.nested(Self::unary)?;
                 match kind {
-                    Kind::Minus => -value,
-                    Kind::Tilde => !value,
-                    Kind::Bang => i128::from(value == 0),
+                    TokenKind::Minus => -value,
+                    TokenKind::Tilde => !value,
+                    TokenKind::Bang => i128::from(value == 0),
                     _ => value,
                 }
             }
-            Kind::OpenParen => {
+            TokenKind::OpenParen => {
                 self.bump();
                 let cast = self.dot();
                 if matches!(cast, "s64" | "u64") {
                     self.bump();
-                    self.expect(Kind::CloseParen)?;
+                    self.expect(TokenKind::CloseParen)?;
                     let value = self.nested(Self::unary)?;
                     return Ok(if cast == "s64" {
                         i128::from(value as i64)
@@ -106,7 +106,7 @@ impl Parser<'_> {
                     });
                 }
                 let value = self.nested(Self::expression)?;
-                self.expect(Kind::CloseParen)?;
+                self.expect(TokenKind::CloseParen)?;
                 value
             }
             _ => return Err(Confused),
@@ -118,7 +118,7 @@ impl Parser<'_> {
 
     /// The binary operator at hand, its precedence as in C, and how many tokens it takes.
     fn operator(&self) -> Option<(&'static str, u8, usize)> {
-        use Kind::{
+        use TokenKind::{
             Ampersand, Bang, Caret, Equal, Greater, Less, Minus, Percent, Pipe, Plus, Slash, Star,
         };
         let first = self.tokens[self.at];
@@ -185,7 +185,7 @@ mod tests {
     fn fold(text: &str) -> Option<i128> {
         let mut parser = Parser::new(text);
         let value = parser.expression().ok()?;
-        (parser.peek() == Kind::End).then_some(value)
+        (parser.peek() == TokenKind::End).then_some(value)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use smol_str::SmolStr;
 
 use super::{Confused, Parsed, Parser, expression};
 use crate::ast::{Function, Linkage, Span};
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     /// The parser stands at `.entry` or `.func`.
@@ -15,7 +15,7 @@ impl Parser<'_> {
             self.attribute(&mut false)?;
         }
         let returns = match self.peek() {
-            Kind::OpenParen => self.parameters()?,
+            TokenKind::OpenParen => self.parameters()?,
             _ => Vec::new(),
         };
         let name_at = self.tokens[self.at];
@@ -28,15 +28,15 @@ impl Parser<'_> {
             end: name_at.end,
         };
         let (mut params, mut params_span) = (Vec::new(), None);
-        if self.peek() == Kind::OpenParen {
+        if self.peek() == TokenKind::OpenParen {
             let open = self.start();
             params = self.parameters()?;
             params_span = Some(self.span_from(open));
         }
         let directives = self.function_directives()?;
         let body = match self.peek() {
-            Kind::OpenBrace => Some(self.body()),
-            Kind::Semicolon => {
+            TokenKind::OpenBrace => Some(self.body()),
+            TokenKind::Semicolon => {
                 self.bump();
                 None
             }
@@ -62,7 +62,7 @@ impl Parser<'_> {
     /// `.maxntid 256, 1, 1 .minnctapersm 2 .noreturn …` up to the body.
     fn function_directives(&mut self) -> Parsed<Vec<(SmolStr, Vec<u64>)>> {
         let mut directives = Vec::new();
-        while self.peek() == Kind::Dot {
+        while self.peek() == TokenKind::Dot {
             match self.dot() {
                 "pragma" => {
                     self.pragma()?;
@@ -88,10 +88,10 @@ impl Parser<'_> {
             }
             self.bump();
             let mut arguments = Vec::new();
-            while self.peek() == Kind::Int {
+            while self.peek() == TokenKind::Int {
                 arguments.push(expression::literal(self.word()).ok_or(Confused)?);
                 self.bump();
-                if !self.eat(Kind::Comma) {
+                if !self.eat(TokenKind::Comma) {
                     break;
                 }
             }

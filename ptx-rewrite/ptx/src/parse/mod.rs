@@ -17,7 +17,7 @@ mod variable;
 use smol_str::SmolStr;
 
 use crate::ast::{Diagnostic, Module, Span};
-use crate::lexer::{self, Kind, Token};
+use crate::lexer::{self, Token, TokenKind};
 
 /// Brackets, parentheses and braces may nest this deep in an operand, an initialiser or a
 /// constant expression, and blocks this deep in a body. Real code stays below 5; the limit keeps
@@ -67,7 +67,7 @@ type Parsed<T> = Result<T, Confused>;
 
 struct Parser<'a> {
     text: &'a str,
-    /// The tokens that mean something, and [`Kind::End`] last.
+    /// The tokens that mean something, and [`TokenKind::End`] last.
     tokens: Vec<Token>,
     at: usize,
     depth: u32,
@@ -83,7 +83,7 @@ impl<'a> Parser<'a> {
         tokens.extend(lexer::tokens(text).filter(|token| !token.kind.is_trivia()));
         let end = text.len() as u32;
         tokens.push(Token {
-            kind: Kind::End,
+            kind: TokenKind::End,
             start: end,
             end,
         });
@@ -97,14 +97,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn peek(&self) -> Kind {
+    fn peek(&self) -> TokenKind {
         self.tokens[self.at].kind
     }
 
-    fn peek_second(&self) -> Kind {
+    fn peek_second(&self) -> TokenKind {
         self.tokens
             .get(self.at + 1)
-            .map_or(Kind::End, |token| token.kind)
+            .map_or(TokenKind::End, |token| token.kind)
     }
 
     /// Text of the next token.
@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
     /// Text of the next token if it is a directive or suffix, without the dot; else empty.
     fn dot(&self) -> &'a str {
         match self.peek() {
-            Kind::Dot => &self.word()[1..],
+            TokenKind::Dot => &self.word()[1..],
             _ => "",
         }
     }
@@ -126,21 +126,21 @@ impl<'a> Parser<'a> {
 
     fn bump(&mut self) -> Token {
         let token = self.tokens[self.at];
-        if token.kind != Kind::End {
+        if token.kind != TokenKind::End {
             self.at += 1;
         }
         token
     }
 
-    fn eat(&mut self, kind: Kind) -> bool {
-        let found = self.peek() == kind && kind != Kind::End;
+    fn eat(&mut self, kind: TokenKind) -> bool {
+        let found = self.peek() == kind && kind != TokenKind::End;
         if found {
             self.at += 1;
         }
         found
     }
 
-    fn expect(&mut self, kind: Kind) -> Parsed<Token> {
+    fn expect(&mut self, kind: TokenKind) -> Parsed<Token> {
         if self.peek() == kind {
             Ok(self.bump())
         } else {
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
     }
 
     fn name(&mut self) -> Parsed<SmolStr> {
-        let token = self.expect(Kind::Name)?;
+        let token = self.expect(TokenKind::Name)?;
         Ok(SmolStr::new(self.text_of(token)))
     }
 
@@ -186,7 +186,7 @@ impl<'a> Parser<'a> {
             end: token.end,
         };
         let found = match token.kind {
-            Kind::End => "the end of the text".to_owned(),
+            TokenKind::End => "the end of the text".to_owned(),
             _ => format!("`{}`", shorten(self.text_of(token))),
         };
         self.diagnose(span, true, format!("{message}, found {found}"));
@@ -209,10 +209,10 @@ impl<'a> Parser<'a> {
         let mut depth = 0u32;
         loop {
             match self.bump().kind {
-                Kind::OpenBrace => depth += 1,
-                Kind::CloseBrace if depth <= 1 => return true,
-                Kind::CloseBrace => depth -= 1,
-                Kind::End => return false,
+                TokenKind::OpenBrace => depth += 1,
+                TokenKind::CloseBrace if depth <= 1 => return true,
+                TokenKind::CloseBrace => depth -= 1,
+                TokenKind::End => return false,
                 _ => {}
             }
         }

@@ -4,7 +4,7 @@ use smol_str::SmolStr;
 
 use super::{Confused, Parsed, Parser};
 use crate::ast::{Item, Linkage, Module, Span};
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 
 /// Directives that can begin an item. What is not understood is skipped up to one of these.
 const ITEM_STARTS: &[&str] = &[
@@ -31,7 +31,7 @@ const ITEM_STARTS: &[&str] = &[
 
 impl Parser<'_> {
     pub(super) fn module(&mut self, module: &mut Module) {
-        while self.peek() != Kind::End {
+        while self.peek() != TokenKind::End {
             let first = self.at;
             let start = self.start();
             if self.item(module).is_err() {
@@ -44,7 +44,7 @@ impl Parser<'_> {
 
     fn item(&mut self, module: &mut Module) -> Parsed<()> {
         let start = self.start();
-        if self.eat(Kind::DwarfLine) || self.eat(Kind::Semicolon) {
+        if self.eat(TokenKind::DwarfLine) || self.eat(TokenKind::Semicolon) {
             module.items.push(Item::Directive(self.span_from(start)));
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl Parser<'_> {
             }
             _ => {
                 let message = match self.peek() {
-                    Kind::Dot => format!("unknown directive {}", super::shorten(self.word())),
+                    TokenKind::Dot => format!("unknown directive {}", super::shorten(self.word())),
                     _ => format!(
                         "unexpected `{}` at module scope",
                         super::shorten(self.word())
@@ -125,14 +125,14 @@ impl Parser<'_> {
     /// Skips what `item` gave up on: to a semicolon or to what looks like the next item, and over
     /// anything in braces. Takes at least one token counted from `first`.
     fn skip_item(&mut self, first: usize) {
-        while self.peek() != Kind::End {
+        while self.peek() != TokenKind::End {
             match self.peek() {
-                Kind::Dot if self.at > first && ITEM_STARTS.contains(&self.dot()) => return,
-                Kind::Semicolon => {
+                TokenKind::Dot if self.at > first && ITEM_STARTS.contains(&self.dot()) => return,
+                TokenKind::Semicolon => {
                     self.bump();
                     return;
                 }
-                Kind::OpenBrace => {
+                TokenKind::OpenBrace => {
                     self.skip_braces();
                 }
                 _ => {
@@ -166,7 +166,7 @@ impl Parser<'_> {
                     return Err(confused);
                 }
             }
-            if !self.eat(Kind::Comma) {
+            if !self.eat(TokenKind::Comma) {
                 return Ok(names);
             }
         }
@@ -175,7 +175,7 @@ impl Parser<'_> {
     /// A literal that fits in 32 bits.
     pub(super) fn integer(&mut self) -> Parsed<u32> {
         let value = match self.peek() {
-            Kind::Int => super::expression::literal(self.word()),
+            TokenKind::Int => super::expression::literal(self.word()),
             _ => None,
         };
         let Some(value) = value.and_then(|value| u32::try_from(value).ok()) else {
@@ -189,7 +189,7 @@ impl Parser<'_> {
     /// `index "path" [, timestamp, size]` of a `.file`.
     pub(super) fn file(&mut self, module: &mut Module) -> Parsed<()> {
         let index = self.integer()?;
-        if self.peek() != Kind::String {
+        if self.peek() != TokenKind::String {
             self.diagnose_here("expected a path in quotes");
             return Err(Confused);
         }
@@ -198,9 +198,9 @@ impl Parser<'_> {
         module
             .files
             .push((index, unescaped(&word[1..word.len() - 1])));
-        while self.eat(Kind::Comma) {
+        while self.eat(TokenKind::Comma) {
             // Timestamps do not fit in 32 bits and are of no use here.
-            self.expect(Kind::Int)?;
+            self.expect(TokenKind::Int)?;
         }
         Ok(())
     }
@@ -209,11 +209,11 @@ impl Parser<'_> {
     pub(super) fn pragma(&mut self) -> Parsed<()> {
         self.bump();
         loop {
-            if !self.eat(Kind::String) {
+            if !self.eat(TokenKind::String) {
                 self.diagnose_here("expected a string");
                 return Err(Confused);
             }
-            if !self.eat(Kind::Comma) {
+            if !self.eat(TokenKind::Comma) {
                 break;
             }
         }
@@ -221,7 +221,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn semicolon(&mut self) -> Parsed<()> {
-        if self.eat(Kind::Semicolon) {
+        if self.eat(TokenKind::Semicolon) {
             return Ok(());
         }
         self.diagnose_here("expected `;`");

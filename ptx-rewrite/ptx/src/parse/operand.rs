@@ -6,15 +6,15 @@ use super::variable::float_bits;
 use super::{Confused, Parsed, Parser};
 use crate::ast::{AddressBase, Guard, Init, Instruction, Operand, Span};
 use crate::isa;
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     /// The parser stands at the guard or the opcode.
     pub(super) fn instruction(&mut self, loc: Option<u32>) -> Parsed<Instruction> {
         let start = self.start();
         let mut guard = None;
-        if self.eat(Kind::At) {
-            let negated = self.eat(Kind::Bang);
+        if self.eat(TokenKind::At) {
+            let negated = self.eat(TokenKind::Bang);
             let Ok(predicate) = self.name() else {
                 self.diagnose_here("expected a predicate after `@`");
                 return Err(Confused);
@@ -31,13 +31,13 @@ impl Parser<'_> {
             end: opcode_at.end,
         };
         let mut suffixes = Vec::with_capacity(4);
-        while self.peek() == Kind::Dot {
+        while self.peek() == TokenKind::Dot {
             suffixes.push(SmolStr::new(self.dot()));
             self.bump();
         }
         let call = opcode == "call";
         let mut operands = Vec::with_capacity(3);
-        if self.peek() != Kind::Semicolon {
+        if self.peek() != TokenKind::Semicolon {
             loop {
                 let before = self.at;
                 match self.operand(call) {
@@ -49,12 +49,12 @@ impl Parser<'_> {
                         return Err(confused);
                     }
                 }
-                if !self.eat(Kind::Comma) {
+                if !self.eat(TokenKind::Comma) {
                     break;
                 }
             }
         }
-        if !self.eat(Kind::Semicolon) {
+        if !self.eat(TokenKind::Semicolon) {
             self.diagnose_here("expected `,` or `;` after an operand");
             return Err(Confused);
         }
@@ -78,7 +78,7 @@ impl Parser<'_> {
 
     fn operand(&mut self, call: bool) -> Parsed<Operand> {
         let first = self.primary(call)?;
-        if !self.eat(Kind::Pipe) {
+        if !self.eat(TokenKind::Pipe) {
             return Ok(first);
         }
         let second = self.primary(call)?;
@@ -87,33 +87,40 @@ impl Parser<'_> {
 
     fn primary(&mut self, call: bool) -> Parsed<Operand> {
         match self.peek() {
-            Kind::Name => self.named(),
-            Kind::OpenBracket => self.nested(Self::bracket),
-            Kind::OpenBrace => {
+            TokenKind::Name => self.named(),
+            TokenKind::OpenBracket => self.nested(Self::bracket),
+            TokenKind::OpenBrace => {
                 self.bump();
-                let elements = self.nested(|parser| parser.list(Kind::CloseBrace))?;
+                let elements = self.nested(|parser| parser.list(TokenKind::CloseBrace))?;
                 Ok(Operand::Vector(elements))
             }
-            Kind::OpenParen if call => {
+            TokenKind::OpenParen if call => {
                 self.bump();
-                let elements = self.nested(|parser| parser.list(Kind::CloseParen))?;
+                let elements = self.nested(|parser| parser.list(TokenKind::CloseParen))?;
                 Ok(Operand::Paren(elements))
             }
-            Kind::F32 | Kind::F64 | Kind::Decimal => self.float_operand(false),
-            Kind::Bang if self.peek_second() == Kind::Name => {
+            TokenKind::F32 | TokenKind::F64 | TokenKind::Decimal => self.float_operand(false),
+            TokenKind::Bang if self.peek_second() == TokenKind::Name => {
                 self.bump();
                 Ok(Operand::Not(Box::new(self.named()?)))
             }
-            Kind::Minus if matches!(self.peek_second(), Kind::F32 | Kind::F64 | Kind::Decimal) => {
+            TokenKind::Minus
+                if matches!(
+                    self.peek_second(),
+                    TokenKind::F32 | TokenKind::F64 | TokenKind::Decimal
+                ) =>
+            {
                 self.bump();
                 self.float_operand(true)
             }
-            Kind::Minus if self.peek_second() == Kind::Name && !self.second_is_warp_size() => {
+            TokenKind::Minus
+                if self.peek_second() == TokenKind::Name && !self.second_is_warp_size() =>
+            {
                 self.bump();
                 Ok(Operand::Not(Box::new(self.named()?)))
             }
             _ if self.at_expression() => self.expression().map(Operand::Int),
-            Kind::String => {
+            TokenKind::String => {
                 let start = self.start();
                 self.bump();
                 let span = self.span_from(start);
@@ -131,7 +138,7 @@ impl Parser<'_> {
     }
 
     /// Operands with commas up to `close`, which may follow at once.
-    fn list(&mut self, close: Kind) -> Parsed<Vec<Operand>> {
+    fn list(&mut self, close: TokenKind) -> Parsed<Vec<Operand>> {
         let mut elements = Vec::new();
         if self.eat(close) {
             return Ok(elements);
@@ -141,14 +148,14 @@ impl Parser<'_> {
             if self.eat(close) {
                 return Ok(elements);
             }
-            self.expect(Kind::Comma)?;
+            self.expect(TokenKind::Comma)?;
         }
     }
 
     /// `[…]`: an address if it holds one name or number, otherwise a texture operand or the like.
     fn bracket(&mut self) -> Parsed<Operand> {
         self.bump();
-        if self.peek() == Kind::Name && self.peek_second() == Kind::Minus {
+        if self.peek() == TokenKind::Name && self.peek_second() == TokenKind::Minus {
             let start = self.start();
             let span = Span {
                 start,
@@ -157,7 +164,7 @@ impl Parser<'_> {
             let message = "an offset is added, also a negative one: expected `+` before `-`";
             self.diagnose(span, false, message);
         }
-        let mut elements = self.list(Kind::CloseBracket)?;
+        let mut elements = self.list(TokenKind::CloseBracket)?;
         Ok(match elements.as_mut_slice() {
             [
                 Operand::Name {

@@ -7,21 +7,21 @@ use smol_str::SmolStr;
 
 use super::{Confused, Parsed, Parser};
 use crate::ast::{DebugStrings, Item, Module};
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn section(&mut self, module: &mut Module) -> Parsed<()> {
         let start = self.start();
         self.bump();
         let name = match self.peek() {
-            Kind::Dot | Kind::Name => SmolStr::new(self.word()),
+            TokenKind::Dot | TokenKind::Name => SmolStr::new(self.word()),
             _ => {
                 self.diagnose_here("expected a section name");
                 return Err(Confused);
             }
         };
         self.bump();
-        if self.peek() != Kind::OpenBrace {
+        if self.peek() != TokenKind::OpenBrace {
             self.diagnose_here("expected `{`");
             return Err(Confused);
         }
@@ -44,7 +44,7 @@ impl Parser<'_> {
         for (index, &token) in self.tokens[first..self.at].iter().enumerate() {
             let word = self.text_of(token);
             match token.kind {
-                Kind::Dot => {
+                TokenKind::Dot => {
                     width = match word {
                         ".b16" => 2,
                         ".b32" => 4,
@@ -52,10 +52,10 @@ impl Parser<'_> {
                         _ => 1,
                     }
                 }
-                Kind::Name if self.tokens[first + index + 1].kind == Kind::Colon => {
+                TokenKind::Name if self.tokens[first + index + 1].kind == TokenKind::Colon => {
                     note(labels, word, bytes.len());
                 }
-                Kind::Int => {
+                TokenKind::Int => {
                     let value = super::expression::literal(word).unwrap_or(0);
                     bytes.extend_from_slice(&value.to_le_bytes()[..width]);
                 }

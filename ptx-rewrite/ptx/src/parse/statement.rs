@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Confused, MAX_DEPTH, Parsed, Parser};
 use crate::ast::{Body, Inlined, Linkage, Loc, RegisterDecl, Space, Span, Statement, Type};
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 
 /// A place in a source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,7 +58,7 @@ impl Parser<'_> {
         let mut reading = Reading::default();
         loop {
             match self.peek() {
-                Kind::CloseBrace => {
+                TokenKind::CloseBrace => {
                     let brace = self.bump();
                     if reading.open == 0 {
                         break;
@@ -71,12 +71,14 @@ impl Parser<'_> {
                     let statement = close(span, reading.open);
                     reading.statements.push(statement);
                 }
-                Kind::End => {
+                TokenKind::End => {
                     self.diagnose_here("function is not closed: expected `}`");
                     break;
                 }
                 // These never stand in a body, so a brace is missing.
-                Kind::Dot if matches!(self.dot(), "entry" | "func" | "visible" | "version") => {
+                TokenKind::Dot
+                    if matches!(self.dot(), "entry" | "func" | "visible" | "version") =>
+                {
                     self.diagnose_here("function is not closed: expected `}`");
                     break;
                 }
@@ -146,7 +148,7 @@ impl Parser<'_> {
     fn statement(&mut self, reading: &mut Reading) -> Parsed<()> {
         let start = self.start();
         let statement = match self.peek() {
-            Kind::OpenBrace => {
+            TokenKind::OpenBrace => {
                 self.bump();
                 reading.open += 1;
                 let span = self.span_from(start);
@@ -158,16 +160,16 @@ impl Parser<'_> {
                     }
                 }
             }
-            Kind::Semicolon => {
+            TokenKind::Semicolon => {
                 self.bump();
                 return Ok(());
             }
-            Kind::Name if self.peek_second() == Kind::Colon => self.label()?,
-            Kind::Name | Kind::At => {
+            TokenKind::Name if self.peek_second() == TokenKind::Colon => self.label()?,
+            TokenKind::Name | TokenKind::At => {
                 let instruction = self.instruction(reading.loc)?;
                 Statement::Instruction(instruction)
             }
-            Kind::Dot => match self.dot() {
+            TokenKind::Dot => match self.dot() {
                 "loc" => {
                     let loc = self.loc(reading)?;
                     Statement::Loc(loc)
@@ -213,20 +215,20 @@ impl Parser<'_> {
         let mut depth = 0u32;
         loop {
             match self.peek() {
-                Kind::End => return,
-                Kind::Semicolon if depth == 0 => {
+                TokenKind::End => return,
+                TokenKind::Semicolon if depth == 0 => {
                     self.bump();
                     return;
                 }
-                Kind::CloseBrace if depth == 0 => return,
-                Kind::Dot
+                TokenKind::CloseBrace if depth == 0 => return,
+                TokenKind::Dot
                     if self.at > first
                         && matches!(self.dot(), "loc" | "reg" | "entry" | "func" | "visible") =>
                 {
                     return;
                 }
-                Kind::OpenBrace => depth += 1,
-                Kind::CloseBrace => depth -= 1,
+                TokenKind::OpenBrace => depth += 1,
+                TokenKind::CloseBrace => depth -= 1,
                 _ => {}
             }
             self.bump();
@@ -237,7 +239,7 @@ impl Parser<'_> {
     fn label(&mut self) -> Parsed<Statement> {
         let start = self.start();
         let name = self.name()?;
-        self.expect(Kind::Colon)?;
+        self.expect(TokenKind::Colon)?;
         match self.dot() {
             "branchtargets" | "calltargets" => {
                 self.bump();
@@ -253,19 +255,19 @@ impl Parser<'_> {
             "callprototype" => {
                 self.bump();
                 let returns = match self.peek() {
-                    Kind::OpenParen => self.parameters()?,
+                    TokenKind::OpenParen => self.parameters()?,
                     _ => Vec::new(),
                 };
                 self.name()?;
                 let params = match self.peek() {
-                    Kind::OpenParen => self.parameters()?,
+                    TokenKind::OpenParen => self.parameters()?,
                     _ => Vec::new(),
                 };
                 let mut noreturn = false;
-                while self.peek() == Kind::Dot {
+                while self.peek() == TokenKind::Dot {
                     noreturn |= self.dot() == "noreturn";
                     self.bump();
-                    self.eat(Kind::Int);
+                    self.eat(TokenKind::Int);
                 }
                 self.semicolon()?;
                 let span = self.span_from(start);
@@ -290,7 +292,7 @@ impl Parser<'_> {
         self.bump();
         let mut vector = 1;
         let mut ty = None;
-        while self.peek() == Kind::Dot {
+        while self.peek() == TokenKind::Dot {
             match self.dot() {
                 "v2" => vector = 2,
                 "v4" => vector = 4,
@@ -315,12 +317,12 @@ impl Parser<'_> {
                 return Err(Confused);
             };
             let mut count = None;
-            if self.eat(Kind::Less) {
+            if self.eat(TokenKind::Less) {
                 count = Some(self.integer()?);
-                self.expect(Kind::Greater)?;
+                self.expect(TokenKind::Greater)?;
             }
             names.push((name, count));
-            if !self.eat(Kind::Comma) {
+            if !self.eat(TokenKind::Comma) {
                 break;
             }
         }
@@ -339,14 +341,14 @@ impl Parser<'_> {
         self.bump();
         let place = self.position()?;
         let mut inlined = None;
-        if self.eat(Kind::Comma) {
+        if self.eat(TokenKind::Comma) {
             self.keyword("function_name")?;
             let function_label = self.name()?;
             let mut function_offset = 0;
-            if self.eat(Kind::Plus) {
+            if self.eat(TokenKind::Plus) {
                 function_offset = self.integer()?;
             }
-            self.expect(Kind::Comma)?;
+            self.expect(TokenKind::Comma)?;
             self.keyword("inlined_at")?;
             let position = self.position()?;
             let mut new = Inlined {
@@ -381,7 +383,7 @@ impl Parser<'_> {
     }
 
     fn keyword(&mut self, word: &str) -> Parsed<()> {
-        if self.peek() == Kind::Name && self.word() == word {
+        if self.peek() == TokenKind::Name && self.word() == word {
             self.bump();
             return Ok(());
         }

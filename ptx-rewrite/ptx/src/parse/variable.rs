@@ -4,7 +4,7 @@ use smol_str::SmolStr;
 
 use super::{Confused, Parsed, Parser, expression};
 use crate::ast::{Init, Linkage, Space, Span, Type, Variable};
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     /// A declaration with its semicolon. The parser stands behind the linkage directives.
@@ -36,13 +36,13 @@ impl Parser<'_> {
                     }));
                 }
             }
-            if !self.eat(Kind::Comma) {
+            if !self.eat(TokenKind::Comma) {
                 break;
             }
             // The directives belong to the first.
             prototype.span.start = self.start();
         }
-        if !self.eat(Kind::Semicolon) {
+        if !self.eat(TokenKind::Semicolon) {
             self.diagnose_here("expected `;` after a variable");
             return Err(Confused);
         }
@@ -54,9 +54,9 @@ impl Parser<'_> {
 
     /// `( parameter, … )`, the parser standing at the parenthesis.
     pub(super) fn parameters(&mut self) -> Parsed<Vec<Variable>> {
-        self.expect(Kind::OpenParen)?;
+        self.expect(TokenKind::OpenParen)?;
         let mut parameters = Vec::new();
-        if self.eat(Kind::CloseParen) {
+        if self.eat(TokenKind::CloseParen) {
             return Ok(parameters);
         }
         loop {
@@ -65,10 +65,10 @@ impl Parser<'_> {
             self.declarator(&mut parameter)?;
             parameter.span = self.span_from(start);
             parameters.push(parameter);
-            if self.eat(Kind::CloseParen) {
+            if self.eat(TokenKind::CloseParen) {
                 return Ok(parameters);
             }
-            if !self.eat(Kind::Comma) {
+            if !self.eat(TokenKind::Comma) {
                 self.diagnose_here("expected `,` or `)` after a parameter");
                 return Err(Confused);
             }
@@ -91,7 +91,7 @@ impl Parser<'_> {
             ptr: None,
             span: Span { start, end: start },
         };
-        while self.peek() == Kind::Dot {
+        while self.peek() == TokenKind::Dot {
             let dot = self.dot();
             if let Some(found) = Type::from_suffix(dot) {
                 ty = Some(found);
@@ -138,14 +138,14 @@ impl Parser<'_> {
     /// `.attribute(.managed, .unified(1, 2))`
     pub(super) fn attribute(&mut self, managed: &mut bool) -> Parsed<()> {
         self.bump();
-        self.expect(Kind::OpenParen)?;
+        self.expect(TokenKind::OpenParen)?;
         let mut depth = 1;
         while depth > 0 {
             match self.peek() {
-                Kind::OpenParen => depth += 1,
-                Kind::CloseParen => depth -= 1,
-                Kind::Dot => *managed |= self.dot() == "managed",
-                Kind::Comma | Kind::Int | Kind::Name => {}
+                TokenKind::OpenParen => depth += 1,
+                TokenKind::CloseParen => depth -= 1,
+                TokenKind::Dot => *managed |= self.dot() == "managed",
+                TokenKind::Comma | TokenKind::Int | TokenKind::Name => {}
                 _ => {
                     self.diagnose_here("expected `)` after an attribute");
                     return Err(Confused);
@@ -164,21 +164,21 @@ impl Parser<'_> {
         };
         variable.name = name;
         let mut range = None;
-        if self.eat(Kind::Less) {
+        if self.eat(TokenKind::Less) {
             range = Some(self.integer()?);
-            self.expect(Kind::Greater)?;
+            self.expect(TokenKind::Greater)?;
         }
-        while self.eat(Kind::OpenBracket) {
-            let dim = if self.peek() == Kind::CloseBracket {
+        while self.eat(TokenKind::OpenBracket) {
+            let dim = if self.peek() == TokenKind::CloseBracket {
                 0
             } else {
                 let value = self.expression()?;
                 u64::try_from(value).map_err(|_| Confused)?
             };
-            self.expect(Kind::CloseBracket)?;
+            self.expect(TokenKind::CloseBracket)?;
             variable.dims.get_or_insert_default().push(dim);
         }
-        if self.eat(Kind::Equal) {
+        if self.eat(TokenKind::Equal) {
             variable.init = Some(self.initialiser(variable)?);
         }
         Ok(range)
@@ -186,7 +186,7 @@ impl Parser<'_> {
 
     fn initialiser(&mut self, variable: &Variable) -> Parsed<Vec<Init>> {
         let mut elements = Vec::new();
-        if self.peek() == Kind::OpenBrace {
+        if self.peek() == TokenKind::OpenBrace {
             let mut dims = variable.dims.clone().unwrap_or_default();
             if variable.vector > 1 {
                 dims.push(u64::from(variable.vector));
@@ -200,11 +200,11 @@ impl Parser<'_> {
 
     /// `{ a, { b, c }, … }`. A nested list fills the array of the inner dimensions.
     fn braced(&mut self, dims: &[u64], ty: Type, elements: &mut Vec<Init>) -> Parsed<()> {
-        self.expect(Kind::OpenBrace)?;
+        self.expect(TokenKind::OpenBrace)?;
         let inner = dims.get(1..).unwrap_or_default();
         let inner_size = inner.iter().fold(1u64, |all, &dim| all.saturating_mul(dim));
-        while !self.eat(Kind::CloseBrace) {
-            if self.peek() == Kind::OpenBrace {
+        while !self.eat(TokenKind::CloseBrace) {
+            if self.peek() == TokenKind::OpenBrace {
                 let end = (elements.len() as u64).saturating_add(inner_size);
                 self.nested(|parser| parser.braced(inner, ty, elements))?;
                 let padding = end.saturating_sub(elements.len() as u64);
@@ -214,7 +214,7 @@ impl Parser<'_> {
                 let element = self.element(ty)?;
                 elements.push(element);
             }
-            if !self.eat(Kind::Comma) && self.peek() != Kind::CloseBrace {
+            if !self.eat(TokenKind::Comma) && self.peek() != TokenKind::CloseBrace {
                 self.diagnose_here("expected `,` or `}` in an initialiser");
                 return Err(Confused);
             }
@@ -237,18 +237,18 @@ impl Parser<'_> {
     }
 
     fn element(&mut self, ty: Type) -> Parsed<Init> {
-        if self.peek() == Kind::Name && self.word() != "WARP_SZ" {
+        if self.peek() == TokenKind::Name && self.word() != "WARP_SZ" {
             return self.symbol(None);
         }
         if let Some(value) = self.float(ty == Type::F32) {
             return Ok(value);
         }
-        if self.peek() == Kind::Int && self.peek_second() == Kind::OpenParen {
+        if self.peek() == TokenKind::Int && self.peek_second() == TokenKind::OpenParen {
             let mask = expression::literal(self.word()).ok_or(Confused)?;
             self.bump();
             self.bump();
             let symbol = self.symbol(Some(mask))?;
-            self.expect(Kind::CloseParen)?;
+            self.expect(TokenKind::CloseParen)?;
             return Ok(symbol);
         }
         match self.expression() {
@@ -263,12 +263,12 @@ impl Parser<'_> {
 
     fn symbol(&mut self, mask: Option<u64>) -> Parsed<Init> {
         let mut name = self.name()?;
-        let generic = name == "generic" && self.eat(Kind::OpenParen);
+        let generic = name == "generic" && self.eat(TokenKind::OpenParen);
         let mut offset = 0;
         if generic {
             name = self.name()?;
             offset = self.offset()?;
-            self.expect(Kind::CloseParen)?;
+            self.expect(TokenKind::CloseParen)?;
         }
         offset = offset.checked_add(self.offset()?).ok_or(Confused)?;
         Ok(Init::Symbol {
@@ -284,8 +284,8 @@ impl Parser<'_> {
         let mut sum = 0i128;
         loop {
             let sign = match self.peek() {
-                Kind::Plus => 1,
-                Kind::Minus => -1,
+                TokenKind::Plus => 1,
+                TokenKind::Minus => -1,
                 _ => return i64::try_from(sum).map_err(|_| Confused),
             };
             self.bump();
@@ -296,13 +296,13 @@ impl Parser<'_> {
 
     /// A floating-point literal with an optional sign.
     fn float(&mut self, single: bool) -> Option<Init> {
-        let negative = self.peek() == Kind::Minus;
+        let negative = self.peek() == TokenKind::Minus;
         let kind = if negative {
             self.peek_second()
         } else {
             self.peek()
         };
-        if !matches!(kind, Kind::F32 | Kind::F64 | Kind::Decimal) {
+        if !matches!(kind, TokenKind::F32 | TokenKind::F64 | TokenKind::Decimal) {
             return None;
         }
         if negative {
@@ -313,7 +313,7 @@ impl Parser<'_> {
             Init::F32(bits) => Init::F32(bits ^ (u32::from(negative) << 31)),
             Init::F64(bits) => {
                 let bits = bits ^ (u64::from(negative) << 63);
-                if single && kind == Kind::Decimal {
+                if single && kind == TokenKind::Decimal {
                     Init::F32((f64::from_bits(bits) as f32).to_bits())
                 } else {
                     Init::F64(bits)
@@ -325,11 +325,11 @@ impl Parser<'_> {
 }
 
 /// The bits of a floating-point literal; decimal ones are taken as 64 bits wide.
-pub(super) fn float_bits(kind: Kind, word: &str) -> Option<Init> {
+pub(super) fn float_bits(kind: TokenKind, word: &str) -> Option<Init> {
     match kind {
-        Kind::F32 => u32::from_str_radix(&word[2..], 16).ok().map(Init::F32),
-        Kind::F64 => u64::from_str_radix(&word[2..], 16).ok().map(Init::F64),
-        Kind::Decimal => word
+        TokenKind::F32 => u32::from_str_radix(&word[2..], 16).ok().map(Init::F32),
+        TokenKind::F64 => u64::from_str_radix(&word[2..], 16).ok().map(Init::F64),
+        TokenKind::Decimal => word
             .parse::<f64>()
             .ok()
             .map(|value| Init::F64(value.to_bits())),

@@ -106,7 +106,7 @@ fn accesses_are_counted_by_what_becomes_of_them() {
 }
 
 #[test]
-fn what_is_not_modelled_is_told_by_opcode() {
+fn what_is_not_modelled_is_reported_by_opcode() {
     let info = kernel(
         "cp.async.ca.shared.global [%v], [%a], 16; cp.async.ca.shared.global [%v], [%a+16], 16; tex.2d.v4.f32.f32 {%v, %v, %v, %v}, [%a, {%v, %v}]; invented %v;",
     );
@@ -195,7 +195,7 @@ fn shared_memory_of_other_ctas_is_checked() {
 }
 
 #[test]
-fn calls_that_cannot_be_followed_are_told() {
+fn calls_that_cannot_be_followed_are_reported() {
     let all = rewritten(
         ".func leaf { bar.sync 0; ret; }\n\
          .func taken { .reg .u64 %a; st.global.u32 [%a], 1; call leaf; ret; }\n\
@@ -226,9 +226,9 @@ fn calls_that_cannot_be_followed_are_told() {
         ["a call of somewhere, which is defined elsewhere"]
     );
     assert!(releases[3].is_empty());
-    let puzzles = &all.kernels[1].not_understood;
+    let unsupported = &all.kernels[1].not_understood;
     assert_eq!(
-        puzzles,
+        unsupported,
         &["the accesses of taken are not checked: its address is taken"]
     );
     assert_eq!((all.kernels[0].accesses, all.kernels[0].checked), (1, 0));
@@ -288,12 +288,12 @@ fn the_hidden_parameter_lies_behind_the_others() {
         .collect();
     assert_eq!(offsets, [0, 8, 24, 4096]);
     // Before PTX 8.1 there are 4096 bytes.
-    let told: Vec<bool> = all
+    let instrumented: Vec<bool> = all
         .kernels
         .iter()
         .map(|kernel| kernel.instrumented)
         .collect();
-    assert_eq!(told, [true, true, true, false]);
+    assert_eq!(instrumented, [true, true, true, false]);
     assert!(all.kernels[3].why_not.is_some());
 }
 

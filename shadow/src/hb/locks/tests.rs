@@ -4,7 +4,7 @@ use alloc::vec;
 
 use super::*;
 
-const LOCK: Place = Place::Global(64);
+const LOCK: Location = Location::Global(64);
 const NOTHING: Step = Step {
     of_lock: false,
     released: None,
@@ -25,7 +25,7 @@ fn thread(cta: u64) -> Thread {
 fn writing(cta: u64, site: u32) -> Writing {
     Writing {
         thread: thread(cta),
-        place: LOCK,
+        location: LOCK,
         site,
         bytes: 4,
         scope: Scope::Gpu,
@@ -191,7 +191,7 @@ fn who_holds_many_words_has_no_locks() {
     let mut locks = Locks::default();
     for n in 0..=MOST_HELD as u64 {
         let by = Writing {
-            place: Place::Global(64 + 4 * n),
+            location: Location::Global(64 + 4 * n),
             ..writing(0, 1)
         };
         locks.swap(&by, cas(0));
@@ -428,7 +428,7 @@ fn counters_do_not_crowd_out_a_lock() {
     locks.swap(&writing(0, 1), cas(0));
     for n in 1..=2 * MOST_HELD as u64 {
         let by = Writing {
-            place: Place::Global(64 + 4 * n),
+            location: Location::Global(64 + 4 * n),
             ..writing(0, 1)
         };
         locks.update(&by, add(0, 1));

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use libraries::Place;
+use libraries::Workdir;
 pub(crate) use libraries::text;
 
 /// The tool's libraries, and the program.
 pub(crate) struct Built {
-    place: Place,
+    workdir: Workdir,
     pub(crate) program: PathBuf,
 }
 
@@ -22,17 +22,17 @@ pub(crate) fn built() -> &'static Built {
     BUILT.get_or_init(|| {
         // The signals of the tests are to arrive.
         os::signals::reset();
-        let place = Place::new();
-        let library = place.simulated();
-        place.audit();
+        let workdir = Workdir::new();
+        let library = workdir.simulated();
+        workdir.audit();
         // Nobody here loads it; that it is there says that kernels run on the simulated device.
-        std::fs::write(place.path("libcudart.so.13"), "").expect("a writable folder");
+        std::fs::write(workdir.path("libcudart.so.13"), "").expect("a writable folder");
         let header = header(include_str!("../c/ends.ptx"));
-        std::fs::write(place.path("ends.h"), header).expect("a writable folder");
-        let include = format!("-I{}", place.path("").display());
+        std::fs::write(workdir.path("ends.h"), header).expect("a writable folder");
+        let include = format!("-I{}", workdir.path("").display());
         let library = library.display().to_string();
-        let program = place.compile("tests/c/ends.c", "ends", &[&include, &library, "-pthread"]);
-        Built { place, program }
+        let program = workdir.compile("tests/c/ends.c", "ends", &[&include, &library, "-pthread"]);
+        Built { workdir, program }
     })
 }
 
@@ -43,15 +43,15 @@ pub(crate) fn compile(name: &str, ptx: &str) -> PathBuf {
 
 /// Likewise with further options, as another file.
 pub(crate) fn compile_with(name: &str, output: &str, ptx: &str, options: &[&str]) -> PathBuf {
-    let place = &built().place;
+    let workdir = &built().workdir;
     // A folder of its own: others may compile the same file with another header meanwhile.
-    let headers = place.path(&format!("{output}-headers"));
+    let headers = workdir.path(&format!("{output}-headers"));
     std::fs::create_dir_all(&headers).expect("a writable folder");
     std::fs::write(headers.join(format!("{name}.h")), header(ptx)).expect("a writable folder");
     let include = format!("-I{}", headers.display());
-    let library = place.path("libcuda.so.1").display().to_string();
+    let library = workdir.path("libcuda.so.1").display().to_string();
     let options = [&[include.as_str(), &library], options].concat();
-    place.compile(&format!("tests/c/{name}.c"), output, &options)
+    workdir.compile(&format!("tests/c/{name}.c"), output, &options)
 }
 
 /// PTX as a variable of C.
@@ -87,7 +87,7 @@ pub(crate) const WAYS: [Way; 2] = [Way::Simulated, Way::Interposed];
 
 /// Variables and first arguments of the tool for a way; `folder` takes the report as JSON.
 pub(crate) fn tool(way: Way, folder: &Path) -> (Vec<(&'static str, PathBuf)>, Vec<String>) {
-    let place = &built().place;
+    let workdir = &built().workdir;
     let json = format!("json:{}", folder.join("report.json").display());
     let mut arguments = vec![
         "--format".to_owned(),
@@ -95,12 +95,12 @@ pub(crate) fn tool(way: Way, folder: &Path) -> (Vec<(&'static str, PathBuf)>, Ve
         "--format".to_owned(),
         json,
     ];
-    let mut variables = vec![("CUDARUN_CHECK_LIB", place.path(""))];
+    let mut variables = vec![("CUDARUN_CHECK_LIB", workdir.path(""))];
     match way {
         Way::Simulated => arguments.extend(["--device".to_owned(), "sim".to_owned()]),
         Way::Interposed => {
             arguments.extend(["--device".to_owned(), "gpu".to_owned()]);
-            variables.push(("CUDARUN_CHECK_DRIVER", place.path("libcuda.so.1")));
+            variables.push(("CUDARUN_CHECK_DRIVER", workdir.path("libcuda.so.1")));
             variables.push(("CUDARUN_CHECK_DRIVER_SIMULATED", "1".into()));
         }
     }

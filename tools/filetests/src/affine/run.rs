@@ -132,7 +132,7 @@ fn lines(text: &str) -> Vec<u32> {
 impl Observer for Notes {
     fn access(
         &mut self,
-        who: Executing,
+        threads: Executing,
         kind: AccessKind,
         space: ptx::ast::Space,
         addresses: &[u64; 32],
@@ -143,16 +143,16 @@ impl Observer for Notes {
             ptx::ast::Space::Shared => true,
             _ => return,
         };
-        for lane in (0..32).filter(|lane| who.lanes >> lane & 1 != 0) {
+        for lane in (0..32).filter(|lane| threads.lanes >> lane & 1 != 0) {
             self.accesses.push(Access {
                 shared,
                 address: addresses[lane as usize],
                 bytes,
-                line: self.lines[who.offset as usize],
+                line: self.lines[threads.offset as usize],
                 kind,
-                cta: who.cta,
-                thread: who.warp * 32 + lane,
-                interval: self.intervals[who.cta as usize],
+                cta: threads.cta,
+                thread: threads.warp * 32 + lane,
+                interval: self.intervals[threads.cta as usize],
             });
         }
     }

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Access, Completion, Kind, LANES, Order, Place, Scope, Span, Waited};
+use shadow::hb::{Access, Completion, LANES, Location, MemoryOrder, OpKind, Scope, Span, Waited};
 
 use super::order::{Run, Under};
 use super::{Launch, Party, Thread, What, byte, party, threads};
@@ -52,9 +52,9 @@ struct Phases {
 struct Operation {
     thread: Thread,
     line: u32,
-    at: Place,
+    at: Location,
     access: Access,
-    order: Option<Order>,
+    order: Option<MemoryOrder>,
     over: bool,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Asynchronous {
     copies: u32,
     /// By thread; bulk copies have groups of their own.
     groups: BTreeMap<(Thread, bool), Groups>,
-    mbarriers: BTreeMap<Place, Phases>,
+    mbarriers: BTreeMap<Location, Phases>,
     /// What relaxed waits of a thread have found over, and their scope.
     found_over: BTreeMap<Thread, Vec<(Arrival, Scope)>>,
     /// Reads of bulk copies.
@@ -114,12 +114,12 @@ impl Asynchronous {
         nodes.copied().collect()
     }
 
-    fn arrive(&mut self, at: Place, node: usize, by: Party) {
+    fn arrive(&mut self, at: Location, node: usize, by: Party) {
         let phases = self.mbarriers.entry(at).or_default();
         phases.current.push(Arrival { node, by });
     }
 
-    fn end_phase(&mut self, at: Place) {
+    fn end_phase(&mut self, at: Location) {
         let phases = self.mbarriers.entry(at).or_default();
         let current = std::mem::take(&mut phases.current);
         phases.over.extend(current);
@@ -206,7 +206,7 @@ impl Run {
         let mut copy = Copy::default();
         let weak = |kind, bytes| Access {
             kind,
-            order: Order::Weak,
+            order: MemoryOrder::Weak,
             bytes,
             elements: 1,
             site: 0,
@@ -217,7 +217,7 @@ impl Run {
             run.access(launch, maker, line, access, at).map(|()| node)
         };
         if from.bytes > 0 {
-            let node = makes(self, weak(Kind::Load, from.bytes), from.place)?;
+            let node = makes(self, weak(OpKind::Load, from.bytes), from.location)?;
             copy.reads.push(node);
             if issue.bulk {
                 self.asynchronous.bulk_reads.push(node);
@@ -228,10 +228,10 @@ impl Run {
                 elements: 1,
                 ..access
             },
-            None => weak(Kind::Store, to.bytes),
+            None => weak(OpKind::Store, to.bytes),
         };
         for behind in (0..to.bytes).step_by(access.bytes.max(1) as usize) {
-            let node = makes(self, access, byte(to.place, behind))?;
+            let node = makes(self, access, byte(to.location, behind))?;
             copy.writes.push(node);
         }
         let Completion::Mbarrier(at) = issue.ends else {
@@ -241,7 +241,7 @@ impl Run {
         };
         // Its bytes are counted there.
         self.goes_behind(maker, &[issued]);
-        let counted = self.node(maker, line, What::Access(object(Kind::Reduction), at));
+        let counted = self.node(maker, line, What::Access(object(OpKind::Reduction), at));
         copy.writes.push(counted);
         if !issue.bulk {
             // `st.async` and `red.async` are arrivals of their threads, too.
@@ -250,8 +250,8 @@ impl Run {
         }
         // A wait by the block that the mbarrier belongs to learns of the copy, whichever block has issued it.
         let owner = match at {
-            Place::Shared { cta, .. } => (cta, 0, 0),
-            Place::Global(_) => thread,
+            Location::Shared { cta, .. } => (cta, 0, 0),
+            Location::Global(_) => thread,
         };
         for node in copy.reads.into_iter().chain(copy.writes) {
             let by = party(owner, Scope::Cluster);
@@ -262,24 +262,24 @@ impl Run {
 
     fn operate(&mut self, launch: &Launch<'_>, operation: &Operation) {
         let (thread, at, access) = (operation.thread, operation.at, operation.access);
-        if access.kind == Kind::Load && !operation.over {
+        if access.kind == OpKind::Load && !operation.over {
             // It looks again.
             return;
         }
         let node = self.node(thread, operation.line, What::Access(access, at));
         match (access.kind, operation.order) {
-            (Kind::Store, _) => {
+            (OpKind::Store, _) => {
                 self.asynchronous.mbarriers.insert(at, Phases::default());
                 return;
             }
-            (Kind::Load, Some(order)) => {
+            (OpKind::Load, Some(order)) => {
                 self.find_over(launch, thread, at, order);
                 return;
             }
-            (_, Some(Order::Release(scope))) => {
+            (_, Some(MemoryOrder::Release(scope))) => {
                 self.asynchronous.arrive(at, node, party(thread, scope));
             }
-            (_, Some(Order::Relaxed(scope))) => {
+            (_, Some(MemoryOrder::Relaxed(scope))) => {
                 for (fence, of) in self.fences(thread) {
                     let by = party(thread, scope.min(of));
                     self.asynchronous.arrive(at, fence, by);
@@ -299,10 +299,10 @@ impl Run {
     }
 
     /// A wait finds a phase of an mbarrier over.
-    fn find_over(&mut self, launch: &Launch<'_>, thread: Thread, at: Place, order: Order) {
+    fn find_over(&mut self, launch: &Launch<'_>, thread: Thread, at: Location, order: MemoryOrder) {
         let (scope, acquires) = match order {
-            Order::Acquire(scope) => (scope, true),
-            Order::Relaxed(scope) => (scope, false),
+            MemoryOrder::Acquire(scope) => (scope, true),
+            MemoryOrder::Relaxed(scope) => (scope, false),
             _ => return,
         };
         let phases = self.asynchronous.mbarriers.get(&at);
@@ -338,10 +338,10 @@ impl Run {
 }
 
 /// An access of an mbarrier, atomic with all others of it but those that make it one.
-fn object(kind: Kind) -> Access {
+fn object(kind: OpKind) -> Access {
     Access {
         kind,
-        order: Order::Relaxed(Scope::Sys),
+        order: MemoryOrder::Relaxed(Scope::Sys),
         bytes: MBARRIER,
         elements: 1,
         site: 0,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
-use shadow::hb::{Kind, Order, Place};
+use shadow::hb::{Location, MemoryOrder, OpKind};
 
 use super::asynchronous::makes_copies;
 use super::locks::Locks;
@@ -12,7 +12,7 @@ use super::{Launch, Verdict, What, byte, party, writes};
 
 /// Judges all pairs.
 pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
-    let mut by_byte: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
+    let mut by_byte: BTreeMap<Location, Vec<usize>> = BTreeMap::new();
     for (number, node) in run.nodes.iter().enumerate() {
         if let What::Access(access, at) = node.what {
             for behind in 0..access.bytes {
@@ -24,7 +24,7 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
     // read comes before those who read what it wrote, and not before its own thread goes on.
     let mut observers = Observers::new();
     let hands_out = |node: &usize| match run.nodes[*node].what {
-        What::Access(access, _) => access.kind != Kind::Reduction,
+        What::Access(access, _) => access.kind != OpKind::Reduction,
         _ => false,
     };
     let observed = run.observed.iter();
@@ -73,9 +73,9 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
 /// The bytes that a bulk copy reads and a thread has written before, without a fence between the proxies.
 fn across_proxies(
     run: &Run,
-    by_byte: &BTreeMap<Place, Vec<usize>>,
+    by_byte: &BTreeMap<Location, Vec<usize>>,
     observers: &Observers,
-) -> BTreeSet<Place> {
+) -> BTreeSet<Location> {
     let comes_before = |a: usize, b: usize| comes_before(run, Under::Ptx, observers, a, b);
     let fences = &run.asynchronous.proxy_fences;
     let fenced = |write, read| {
@@ -130,7 +130,7 @@ fn race(launch: &Launch<'_>, run: &Run, a: usize, b: usize, observers: &Observer
     if !(writes(one.kind) || writes(other.kind)) {
         return false;
     }
-    if [one.order, other.order].contains(&Order::ReadOnly) {
+    if [one.order, other.order].contains(&MemoryOrder::ReadOnly) {
         // Nothing may write what the launch reads so, whatever the order.
         return true;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shadow::hb::{FenceKind, Order, Place, Scope};
+use shadow::hb::{FenceKind, Location, MemoryOrder, Scope};
 
 use super::order::Run;
 use super::{Launch, Thread, What, byte, writes};
@@ -10,7 +10,7 @@ use super::{Launch, Thread, What, byte, writes};
 /// A critical section.
 #[derive(Debug)]
 struct Section {
-    word: Place,
+    word: Location,
     /// The nodes that take the lock and give it back.
     nodes: (usize, usize),
     /// The scope of what took it.
@@ -24,7 +24,7 @@ struct Section {
 /// The critical sections of a run.
 #[derive(Default)]
 pub(super) struct Locks {
-    words: BTreeSet<Place>,
+    words: BTreeSet<Location>,
     sections: BTreeMap<Thread, Vec<Section>>,
     /// Attempts to take a lock that nothing gives back: whether they have succeeded only values say.
     unfinished: BTreeMap<Thread, usize>,
@@ -40,13 +40,13 @@ impl Locks {
             threads: run.nodes.iter().map(|node| node.thread).collect(),
             ..Self::default()
         };
-        let mut open: BTreeMap<(Thread, Place), Section> = BTreeMap::new();
+        let mut open: BTreeMap<(Thread, Location), Section> = BTreeMap::new();
         let of_lock = |line| launch.takes.contains(&line) || launch.gives.contains(&line);
         for (number, node) in run.nodes.iter().enumerate() {
-            let mine = (node.thread, Place::Global(0))
+            let mine = (node.thread, Location::Global(0))
                 ..=(
                     node.thread,
-                    Place::Shared {
+                    Location::Shared {
                         cta: u64::MAX,
                         offset: u32::MAX,
                     },
@@ -58,8 +58,14 @@ impl Locks {
                         locks.doubtful = true;
                         continue;
                     };
-                    let acquires = matches!(access.order, Order::Acquire(_) | Order::AcqRel(_));
-                    let releases = matches!(access.order, Order::Release(_) | Order::AcqRel(_));
+                    let acquires = matches!(
+                        access.order,
+                        MemoryOrder::Acquire(_) | MemoryOrder::AcqRel(_)
+                    );
+                    let releases = matches!(
+                        access.order,
+                        MemoryOrder::Release(_) | MemoryOrder::AcqRel(_)
+                    );
                     if launch.takes.contains(&node.line) {
                         // One that has failed is followed by another, or by nothing under the lock.
                         let section = Section {
@@ -106,7 +112,7 @@ impl Locks {
     }
 
     /// Whether a place is the word of a lock.
-    pub(super) fn is_lock(&self, at: Place) -> bool {
+    pub(super) fn is_lock(&self, at: Location) -> bool {
         self.words.contains(&at)
     }
 
@@ -149,6 +155,6 @@ impl Locks {
 }
 
 /// Whether a byte belongs to a word of 4 bytes.
-fn overlaps(word: Place, at: Place) -> bool {
+fn overlaps(word: Location, at: Location) -> bool {
     (0..4).any(|behind| byte(word, behind) == at)
 }

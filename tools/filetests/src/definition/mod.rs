@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 use runtime::Model;
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Access, FenceKind, Kind, LANES, Place, Scope};
+use shadow::hb::{Access, FenceKind, LANES, Location, OpKind, Scope};
 
 /// Nodes of a run, at most.
 const MOST: usize = 12_000;
@@ -32,10 +32,10 @@ const MOST: usize = 12_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The bytes with a data race.
-    pub races: BTreeSet<Place>,
+    pub races: BTreeSet<Location>,
     /// The bytes with an unordered strong conflict (docs of the scoped model: "Two verdict classes"). This and
     /// what follows is for the scoped model alone.
-    pub strong: BTreeSet<Place>,
+    pub strong: BTreeSet<Location>,
     /// Pairs of lines of those conflicts, the smaller first.
     pub strong_lines: BTreeSet<(u32, u32)>,
     /// Pairs of lines that a lock without its fences does not order, and something else does.
@@ -85,7 +85,7 @@ struct Node {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    Access(Access, Place),
+    Access(Access, Location),
     Fence(FenceKind, Scope),
     /// A point of the thread's order that is no access: an arrival at a barrier or the way on from one, the issue of a copy,
     /// a fence between proxies.
@@ -108,7 +108,7 @@ impl Launch<'_> {
     }
 }
 
-/// Judges a run under a memory model, by what the engine was told of it.
+/// Judges a run under a memory model, by what the engine has received of it.
 pub fn judge(launch: &Launch<'_>, traced: &[TraceEvent], model: Model) -> Option<Verdict> {
     let lanes = traced.iter().map(|event| event.lanes.count_ones() as usize);
     if lanes.sum::<usize>() > MOST || !traced.iter().all(|event| understood(event, model)) {
@@ -135,7 +135,7 @@ fn understood(event: &TraceEvent, model: Model) -> bool {
 }
 
 /// The bytes of all mbarriers of a run.
-pub fn mbarriers(traced: &[TraceEvent]) -> BTreeSet<Place> {
+pub fn mbarriers(traced: &[TraceEvent]) -> BTreeSet<Location> {
     let objects = traced.iter().filter_map(|event| match event.what {
         EventKind::Mbarrier { at, .. } => Some(at),
         _ => None,
@@ -152,19 +152,19 @@ fn threads(event: &TraceEvent) -> impl Iterator<Item = Thread> {
     lanes.map(move |lane| (cta, warp, lane))
 }
 
-fn writes(kind: Kind) -> bool {
-    kind != Kind::Load
+fn writes(kind: OpKind) -> bool {
+    kind != OpKind::Load
 }
 
-fn atomic(kind: Kind) -> bool {
-    matches!(kind, Kind::Rmw | Kind::Reduction)
+fn atomic(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Rmw | OpKind::Reduction)
 }
 
 /// A byte behind a place.
-fn byte(place: Place, behind: u32) -> Place {
-    match place {
-        Place::Global(address) => Place::Global(address + u64::from(behind)),
-        Place::Shared { cta, offset } => Place::Shared {
+fn byte(location: Location, behind: u32) -> Location {
+    match location {
+        Location::Global(address) => Location::Global(address + u64::from(behind)),
+        Location::Shared { cta, offset } => Location::Shared {
             cta,
             offset: offset + behind,
         },

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{FenceKind, Order, Place, Scope};
+use shadow::hb::{FenceKind, Location, MemoryOrder, Scope};
 
 use super::asynchronous::{Asynchronous, makes_copies};
 use super::strong::{LENIENT, Scalars};
@@ -99,7 +99,7 @@ pub(super) struct Run {
     /// The last node of a thread.
     last: BTreeMap<Thread, usize>,
     /// The last writer of a byte.
-    written: HashMap<Place, usize>,
+    written: HashMap<Location, usize>,
     /// The strong accesses of a thread.
     strong: BTreeMap<Thread, Vec<usize>>,
     /// The nodes of a thread that release patterns begin with, and their scopes.
@@ -197,10 +197,10 @@ impl Run {
             node
         };
         match &event.what {
-            EventKind::Access { access, places } => {
-                for (&thread, &place) in all.iter().zip(places) {
+            EventKind::Access { access, locations } => {
+                for (&thread, &location) in all.iter().zip(locations) {
                     for element in 0..access.elements {
-                        let at = byte(place, element * access.bytes);
+                        let at = byte(location, element * access.bytes);
                         self.access(launch, thread, event.line, *access, at)?;
                     }
                 }
@@ -296,23 +296,26 @@ impl Run {
         thread: Thread,
         line: u32,
         access: shadow::hb::Access,
-        at: Place,
+        at: Location,
     ) -> Option<()> {
         let node = self.node(thread, line, What::Access(access, at));
         let scope = access.order.scope();
         if scope.is_some() {
-            if matches!(access.order, Order::Release(_) | Order::AcqRel(_)) {
+            if matches!(
+                access.order,
+                MemoryOrder::Release(_) | MemoryOrder::AcqRel(_)
+            ) {
                 self.imply(thread, &LENIENT);
             }
             self.compare(launch, node, access, at);
         }
-        let reads = !matches!(access.kind, shadow::hb::Kind::Store);
+        let reads = !matches!(access.kind, shadow::hb::OpKind::Store);
         if let (true, Some(scope)) = (reads, scope) {
             let me = party(thread, scope);
             let observed = self.observed_by(launch, me, node)?;
             self.observed.insert(node, observed);
             // A `red` continues what it observes, and acquires nothing.
-            if access.kind != shadow::hb::Kind::Reduction {
+            if access.kind != shadow::hb::OpKind::Reduction {
                 for &under in Under::of(self.model) {
                     let base = &mut self.bases[under as usize];
                     base.prior.insert(node, base.before[node].clone());
@@ -321,10 +324,14 @@ impl Run {
                 if self.model == Model::Scoped {
                     self.acquire(launch, &[node], me, &[Under::Scoped]);
                 }
-                if matches!(access.order, Order::Acquire(_) | Order::AcqRel(_)) {
+                if matches!(
+                    access.order,
+                    MemoryOrder::Acquire(_) | MemoryOrder::AcqRel(_)
+                ) {
                     // Of earlier strong reads of the same location, too.
-                    let same = |of: &shadow::hb::Access, from: Place| {
-                        (of.bytes, from) == (access.bytes, at) && of.kind != shadow::hb::Kind::Store
+                    let same = |of: &shadow::hb::Access, from: Location| {
+                        (of.bytes, from) == (access.bytes, at)
+                            && of.kind != shadow::hb::OpKind::Store
                     };
                     let mine = self.strong.get(&thread).into_iter().flatten().copied();
                     let earlier = mine.filter(|&earlier| {
@@ -339,7 +346,7 @@ impl Run {
         if scope.is_some() {
             self.strong.entry(thread).or_default().push(node);
         }
-        if let (true, Order::Release(scope) | Order::AcqRel(scope)) =
+        if let (true, MemoryOrder::Release(scope) | MemoryOrder::AcqRel(scope)) =
             (writes(access.kind), access.order)
         {
             self.starts.entry(thread).or_default().push((node, scope));
@@ -383,7 +390,7 @@ impl Run {
         let mut writes = BTreeSet::new();
         // A `red` continues what it observes, and acquires nothing, by a fence behind it neither.
         let returns = |read: &&usize| match self.nodes[**read].what {
-            What::Access(access, _) => access.kind != shadow::hb::Kind::Reduction,
+            What::Access(access, _) => access.kind != shadow::hb::OpKind::Reduction,
             _ => false,
         };
         for &read in reads.iter().filter(returns) {
@@ -468,7 +475,7 @@ impl Run {
     fn force(&mut self, launch: &Launch<'_>, node: usize, first: usize) {
         let met = &self.bases[Under::Barriers as usize].before;
         let returns = |what| match what {
-            What::Access(access, _) => access.kind != shadow::hb::Kind::Reduction,
+            What::Access(access, _) => access.kind != shadow::hb::OpKind::Reduction,
             _ => false,
         };
         let mut edges = Vec::new();

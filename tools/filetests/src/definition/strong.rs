@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use runtime::Model;
-use shadow::hb::{Access, Kind, Order, Place, Scope};
+use shadow::hb::{Access, Location, MemoryOrder, OpKind, Scope};
 
 use super::locks::Locks;
 use super::order::{Run, Under};
@@ -20,14 +20,14 @@ use super::{Launch, Thread, What, atomic, party, writes};
 
 /// Releases that a thread has observed in one place.
 struct Observed {
-    at: Place,
+    at: Location,
     releases: BTreeSet<usize>,
     /// An acquire has dealt with them, whether its scope was wide enough or not.
     tried: bool,
 }
 
 /// A place and the bytes of an access there.
-type Scalar = (Place, u32);
+type Scalar = (Location, u32);
 
 /// What is known of the scalars of a run.
 #[derive(Default)]
@@ -74,7 +74,13 @@ impl Run {
     }
 
     /// Compares a strong access, the node added last, with earlier ones of its scalar.
-    pub(super) fn compare(&mut self, launch: &Launch<'_>, node: usize, access: Access, at: Place) {
+    pub(super) fn compare(
+        &mut self,
+        launch: &Launch<'_>,
+        node: usize,
+        access: Access,
+        at: Location,
+    ) {
         let scalar = (at, access.bytes);
         let line = self.nodes[node].line;
         if is_signal(launch, &access, line) {
@@ -124,13 +130,13 @@ impl Run {
         };
         let counts = |&node: &usize| {
             let own = self.nodes[node].thread == self.nodes[b].thread;
-            node > a && own && kind(node) == Some(Kind::Rmw)
+            node > a && own && kind(node) == Some(OpKind::Rmw)
         };
-        kind(a).is_some_and(atomic) && kind(b) == Some(Kind::Store) && accesses.iter().any(counts)
+        kind(a).is_some_and(atomic) && kind(b) == Some(OpKind::Store) && accesses.iter().any(counts)
     }
 
     /// A strong read, the node added last, has observed releases.
-    pub(super) fn notice(&mut self, launch: &Launch<'_>, node: usize, at: Place) {
+    pub(super) fn notice(&mut self, launch: &Launch<'_>, node: usize, at: Location) {
         if self.model == Model::Ptx {
             return;
         }
@@ -158,7 +164,7 @@ impl Run {
 
     /// A thread acquires what it has observed, by a fence or by a read of one place, as far as the scope
     /// goes.
-    pub(super) fn try_to_acquire(&mut self, thread: Thread, only: Option<Place>) {
+    pub(super) fn try_to_acquire(&mut self, thread: Thread, only: Option<Location>) {
         let both = self.scalars.observed.iter_mut();
         let all = both.filter_map(|observed| observed.get_mut(&thread));
         all.flatten()
@@ -184,6 +190,6 @@ impl Run {
 
 /// Whether an access shows that its scalar is one that threads communicate through.
 fn is_signal(launch: &Launch<'_>, access: &Access, line: u32) -> bool {
-    let ordered = !matches!(access.order, Order::Relaxed(_));
+    let ordered = !matches!(access.order, MemoryOrder::Relaxed(_));
     ordered || launch.waits.contains(&line)
 }

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_is_told_once_and_each_of_its_kernels() {
+    fn a_module_is_reported_once_and_each_of_its_kernels() {
         let size = |registers, blocks| Size {
             registers,
             local_bytes: 0,

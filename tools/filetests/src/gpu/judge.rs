@@ -9,7 +9,7 @@ use super::machine::{Machine, Refused};
 use super::{Unit, Way};
 use crate::exec;
 use crate::header::{Case, Class};
-use crate::machine::{Launch, Outcome};
+use crate::machine::{Launch, LaunchOutcome};
 use crate::race::{self, Verdict};
 
 /// Launches of a case of `tests/race` in one way.
@@ -143,7 +143,7 @@ fn of_race(machine: &mut Machine, unit: &Unit) -> Result<(Finding, String)> {
 }
 
 /// What all launches of a case together say.
-fn verdict(case: &Case, outcome: &Outcome, way: Way) -> Result<(Finding, String)> {
+fn verdict(case: &Case, outcome: &LaunchOutcome, way: Way) -> Result<(Finding, String)> {
     let said = |finding, why: &str| Ok((finding, why.to_owned()));
     let (truth, labels) = (race::expected(case)?, race::labels(case)?);
     let stated = match way {
@@ -208,14 +208,14 @@ mod tests {
     }
 
     /// Of launches that have reported these races.
-    fn outcome(races: &[(Class, (u32, u32))]) -> Outcome {
+    fn outcome(races: &[(Class, (u32, u32))]) -> LaunchOutcome {
         let races = races.iter().map(|&(class, lines)| Race {
             lines,
             class,
             decided: true,
             same_value: false,
         });
-        Outcome {
+        LaunchOutcome {
             contents: Vec::new(),
             error: Ok(()),
             races: races.collect(),
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    fn found(case: &Case, outcome: &Outcome) -> Finding {
+    fn found(case: &Case, outcome: &LaunchOutcome) -> Finding {
         let judged = verdict(case, outcome, Way::Fast);
         judged.map_or(Finding::Wrong, |(finding, _)| finding)
     }
@@ -262,7 +262,7 @@ mod tests {
     fn accesses_that_are_left_undecided_are_no_verdict() {
         let racy = "//@ expect: race\nst //~ race A\nld //~ race A\n";
         let stated = |verdict| format!("//@ expect(fast): {verdict}, why\n{racy}");
-        let open = Outcome {
+        let open = LaunchOutcome {
             undecided: 1,
             ..outcome(&[])
         };
@@ -273,11 +273,11 @@ mod tests {
         let text = stated("no-race");
         assert_eq!(found(&case(&text), &open), Finding::Stated);
         // A reported race counts more than undecided accesses, and a correct kernel stays right.
-        let told = Outcome {
+        let reported = LaunchOutcome {
             undecided: 1,
             ..outcome(&[(Class::Race, (2, 3))])
         };
-        assert_eq!(found(&case(racy), &told), Finding::Right);
+        assert_eq!(found(&case(racy), &reported), Finding::Right);
         assert_eq!(found(&case("//@ expect: no-race\n"), &open), Finding::Right);
     }
 

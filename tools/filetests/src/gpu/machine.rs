@@ -16,7 +16,7 @@ use runtime::{Checker, Extent, Model, ModuleKey, Options, Prepared, ShadowSize};
 
 use crate::args::Arg;
 use crate::events;
-use crate::machine::{Checks, Failure, Launch, Outcome};
+use crate::machine::{Checks, Failure, Launch, LaunchOutcome};
 
 /// How long the checks of a launch that has ended may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ struct Loaded {
     /// Offset of the hidden parameter in bytes, if there is one.
     hidden: Option<u32>,
     kernel: String,
-    /// Addresses of variables that the checker was told of.
+    /// Addresses of variables that the checker was notified of.
     variables: Vec<u64>,
 }
 
@@ -98,7 +98,7 @@ impl Machine {
         launch: &Launch,
         arguments: &[Arg],
         times: u32,
-    ) -> Result<Outcome> {
+    ) -> Result<LaunchOutcome> {
         let before = self.events().len();
         if launch.then.is_some() {
             bail!(Refused(

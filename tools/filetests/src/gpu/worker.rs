@@ -1,4 +1,4 @@
-//! The process that runs units, one at a time, until it is told no more or a launch has failed.
+//! The process that runs units, one at a time, until it receives no more or a launch has failed.
 //!
 //! It reads numbers of units, one a line, and answers each with a line that holds [`MARK`] and an
 //! [`Answer`] as JSON; kernels may print other lines. The first number only tells how its units are

@@ -37,7 +37,7 @@ enum Races {
     Nothing,
     /// A check stands in front of it.
     Checked,
-    /// The simulated device tells of it, and happens-before decides.
+    /// The simulated device reports it, and happens-before decides.
     Reported,
     /// A kernel that has it counts as not checked.
     Unseen,

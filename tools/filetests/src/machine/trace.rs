@@ -1,4 +1,4 @@
-//! A launch, and what the happens-before engine was told of it.
+//! A launch, and what the happens-before engine has received of it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::retrace::{self, Objection};
 
 /// A launch that has come to its end.
 pub struct Trace {
-    /// What the engine was told.
+    /// What the engine has received.
     pub traced: Vec<TraceEvent>,
     module: Module,
     entry: String,
@@ -30,7 +30,7 @@ pub struct Trace {
 }
 
 impl Machine {
-    /// Runs a launch, whose arguments are scalars and buffers, and keeps what the engine was told.
+    /// Runs a launch, whose arguments are scalars and buffers, and keeps what the engine has received.
     ///
     /// # Errors
     /// When it does not load, or fails.
@@ -85,7 +85,7 @@ impl Machine {
 }
 
 impl Trace {
-    /// Whether the text, and what memory holds in the end, agree with what the engine was told.
+    /// Whether the text, and what memory holds in the end, agree with what the engine has received.
     ///
     /// # Errors
     /// What does not agree, or is not understood.

@@ -104,7 +104,7 @@ impl Subject {
                 let mut changed = Changed::new(recorded, text, None);
                 for seed in schedules {
                     let events = changed.run(seed)?.events;
-                    if events.iter().any(tells) {
+                    if events.iter().any(is_report) {
                         return Ok(Some(seed));
                     }
                 }
@@ -122,7 +122,7 @@ impl Subject {
                 if replayed.has_more {
                     return Ok(Some("what it launches is not run with it"));
                 }
-                replayed.events.iter().any(tells)
+                replayed.events.iter().any(is_report)
             }
         };
         Ok(reported.then_some("it is reported as it is"))
@@ -194,7 +194,7 @@ impl Changed {
 }
 
 /// Whether an event is a report.
-fn tells(event: &Event) -> bool {
+fn is_report(event: &Event) -> bool {
     match event {
         Event::Race(_) => true,
         Event::Launch(launch) => launch.error.is_some(),

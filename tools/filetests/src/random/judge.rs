@@ -11,7 +11,7 @@
 //! 5. Where full barriers alone order, happens-before finds exactly the races that [`truth`] knows, on
 //!    the program as it was written and on that with checks.
 //! 6. What is defined of mbarriers is called no misuse of theirs.
-//! 7. What happens-before is told of a run is what [`crate::retrace`] says of the text, with checks and
+//! 7. What happens-before receives of a run is what [`crate::retrace`] says of the text, with checks and
 //!    without.
 //! 8. What races by happens-before is what races by [`crate::definition`].
 //! 9. So it is under the scoped model, unordered strong conflicts included.
@@ -34,7 +34,7 @@ use simt::LaunchError;
 
 use crate::machine::Checks;
 
-use super::kernel::{Act, Kernel, Kind, LANES, Order};
+use super::kernel::{AccessKind, AccessOrder, Act, Kernel, LANES};
 use super::tally::Tally;
 use super::text::{self, Text};
 use super::truth::{self, Byte};
@@ -64,11 +64,11 @@ pub enum Wrong {
     Miss,
     /// What precise mode reports and all that happens-before has found differ.
     Precise,
-    /// What the journal of a run tells and what a listener hears of it differ.
+    /// What the journal of a run records and what a listener hears of it differ.
     Journal,
     /// Something that PTX defines is called a misuse of an mbarrier.
     Misuse,
-    /// Happens-before is told something else than the text says.
+    /// Happens-before receives something else than the text says.
     TraceEvent,
     /// What races by happens-before does not by definition, or the other way around.
     Definition,
@@ -179,7 +179,7 @@ pub fn judge(kernel: &Kernel, schedules: &[u64]) -> Result<Tally, Finding> {
         let fails = |error| failed(schedule, error);
         let mut run = written.run(schedule).map_err(fails)?;
         total.runs += 1;
-        total.racy_runs += u64::from(!run.audit.clocks.is_empty());
+        total.racy_runs += u64::from(!run.audit.happens_before.is_empty());
         run.precise(&mut total).map_err(finding)?;
         if proved {
             run.is_free(&verified).map_err(finding)?;
@@ -258,7 +258,7 @@ pub fn racing_lines(kernel: &Kernel, schedules: &[u64]) -> Result<BTreeSet<(u32,
     let mut pairs = BTreeSet::new();
     for &schedule in schedules {
         let run = bench.run(schedule)?;
-        let found = run.audit.clocks.iter();
+        let found = run.audit.happens_before.iter();
         pairs.extend(found.map(|race| (race.line.min(race.earlier), race.line.max(race.earlier))));
     }
     Ok(pairs)
@@ -266,12 +266,12 @@ pub fn racing_lines(kernel: &Kernel, schedules: &[u64]) -> Result<BTreeSet<(u32,
 
 /// Whether an act may see what another thread wrote, in either memory, and so be ordered after it.
 fn observes(act: &Act) -> bool {
-    let strong = |order| !matches!(order, Order::Plain | Order::ReadOnly);
+    let strong = |order| !matches!(order, AccessOrder::Plain | AccessOrder::ReadOnly);
     match act {
         Act::Access(access) => match access.kind {
-            Kind::Load => strong(access.order),
-            Kind::Atom(_) => true,
-            Kind::Store | Kind::Red(_) => false,
+            AccessKind::Load => strong(access.order),
+            AccessKind::Atom(_) => true,
+            AccessKind::Store | AccessKind::Red(_) => false,
         },
         Act::Poll { .. } | Act::Pass { .. } | Act::Leave { .. } | Act::Take { .. } => true,
         _ => false,
@@ -293,7 +293,7 @@ type Disagreement = (Wrong, String);
 impl Run {
     /// The bytes that happens-before knows a race on.
     fn racing(&self, text: &Text) -> BTreeSet<Byte> {
-        self.bytes(text, &self.audit.clocks)
+        self.bytes(text, &self.audit.happens_before)
     }
 
     fn bytes<'a>(
@@ -320,12 +320,12 @@ impl Run {
         }
     }
 
-    /// What the journal tells is what happens-before has heard.
+    /// What the journal records is what happens-before has heard.
     fn journal(&self, text: &Text, total: &mut Tally) -> Result<(), Disagreement> {
         let Some(journal) = &self.audit.journal else {
             return Ok(());
         };
-        let told = self.bytes(text, journal);
+        let recorded = self.bytes(text, journal);
         let heard = self.racing(text);
         let sure = self.bytes(text, journal.iter().filter(|race| !race.possible));
         total.journals += 1;
@@ -333,9 +333,9 @@ impl Run {
         let counters = self.audit.counters;
         let counted = counters.evictions + counters.undecided > 0;
         total.journal_unsure += u64::from(counters.undecided > 0);
-        let gone = heard.difference(&told).count() as u64;
+        let gone = heard.difference(&recorded).count() as u64;
         total.journal_counted += if counted { gone } else { 0 };
-        let missed: Vec<_> = heard.difference(&told).take(4).collect();
+        let missed: Vec<_> = heard.difference(&recorded).take(4).collect();
         let alarms: Vec<_> = sure.difference(&heard).take(4).collect();
         match (missed.is_empty() || counted) && alarms.is_empty() {
             true => Ok(()),
@@ -350,7 +350,7 @@ impl Run {
 
     /// The run has no race, as `verify` says.
     fn is_free(&self, verified: &log::Verified) -> Result<(), Disagreement> {
-        match self.audit.clocks.first() {
+        match self.audit.happens_before.first() {
             None => Ok(()),
             Some(race) => {
                 let (answer, lines) = (verified.answer, (race.earlier, race.line));
@@ -364,7 +364,7 @@ impl Run {
 
     /// What was reported is what happens-before says.
     fn precise(&self, tally: &mut Tally) -> Result<(), Disagreement> {
-        let shared = self.audit.clocks.iter().filter_map(|race| {
+        let shared = self.audit.happens_before.iter().filter_map(|race| {
             let cta = race.shared?;
             Some((cta, race.address))
         });
@@ -381,7 +381,7 @@ impl Run {
             .collect();
         let found: BTreeSet<_> = self
             .audit
-            .clocks
+            .happens_before
             .iter()
             .map(|race| pair(race.line, race.earlier, race.shared.is_some()))
             .collect();
@@ -400,7 +400,7 @@ impl Run {
     /// What the cells recorded, against happens-before, granule by granule.
     fn cells(&self, text: &Text, judge: Judge, tally: &mut Tally) -> Result<(), Disagreement> {
         let audit = &self.audit;
-        // Of several races on one granule of shared memory a cell may tell the first only.
+        // Of several races on one granule of shared memory a cell may report the first only.
         let wanted = |shared: bool| judge == Judge::Fast || !shared;
         let bytes = |shared: bool| match shared {
             true => audit.granules.1,
@@ -408,7 +408,10 @@ impl Run {
         };
         let granule = |(shared, byte): Byte| (shared, byte / bytes(shared.is_some()));
         let racy_by = |counts: &dyn Fn(&Conflict) -> bool| -> BTreeSet<Byte> {
-            let conflicts = audit.clocks.iter().filter(|conflict| counts(conflict));
+            let conflicts = audit
+                .happens_before
+                .iter()
+                .filter(|conflict| counts(conflict));
             conflicts
                 .filter(|conflict| wanted(conflict.shared.is_some()))
                 .flat_map(|conflict| {
@@ -517,10 +520,10 @@ impl Run {
     fn possible(&self, text: &Text, conflict: &Conflict) -> BTreeSet<u32> {
         let shared = conflict.shared.is_some();
         let bytes = |line: u32| -> BTreeSet<u32> {
-            let Some(place) = text.place(line, shared) else {
+            let Some(target) = text.target_at(line, shared) else {
                 return BTreeSet::new();
             };
-            let ranges = (0..LANES).map(|lane| place.range(lane));
+            let ranges = (0..LANES).map(|lane| target.range(lane));
             ranges
                 .flat_map(|(first, count)| first..first + count)
                 .collect()
@@ -536,9 +539,9 @@ impl Run {
     /// The bytes of the conflict's word that both accesses touch.
     fn overlap(&self, text: &Text, conflict: &Conflict) -> std::ops::Range<u32> {
         let shared = conflict.shared.is_some();
-        let range = |line, thread: u32| match text.place(line, shared) {
-            Some(place) => {
-                let (first, bytes) = place.range(thread % LANES);
+        let range = |line, thread: u32| match text.target_at(line, shared) {
+            Some(target) => {
+                let (first, bytes) = target.range(thread % LANES);
                 (first, first + bytes)
             }
             None => (0, 0),

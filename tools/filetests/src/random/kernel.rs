@@ -86,9 +86,9 @@ pub enum Entry {
     /// The first thread issues a bulk copy into shared memory, which the phase waits for too.
     Bulk {
         /// Where it reads.
-        from: Place,
+        from: Target,
         /// Where it writes.
-        to: Place,
+        to: Target,
         /// `expect_tx` alone, in front of the copy; the arrival follows behind.
         apart: bool,
     },
@@ -212,16 +212,16 @@ pub enum Act {
     /// completes with the mbarrier of that CTA; its own one expects as many bytes.
     Send {
         /// Where it writes.
-        to: Place,
+        to: Target,
         /// The operation.
         op: Option<&'static str>,
     },
     /// `cp.async` from global to shared memory.
     Copy {
         /// Where it reads.
-        from: Place,
+        from: Target,
         /// Where it writes.
-        to: Place,
+        to: Target,
     },
     /// `cp.async.commit_group`
     Commit,
@@ -232,9 +232,9 @@ pub enum Act {
     /// global memory.
     Bulk {
         /// Where it reads.
-        from: Place,
+        from: Target,
         /// Where it writes.
-        to: Place,
+        to: Target,
         /// The operation.
         op: Option<&'static str>,
     },
@@ -292,18 +292,18 @@ pub enum Act {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// What it does.
-    pub kind: Kind,
+    pub kind: AccessKind,
     /// How it orders others.
-    pub order: Order,
+    pub order: AccessOrder,
     /// Where.
-    pub place: Place,
+    pub target: Target,
     /// Only if the thread's last poll has seen its flag.
     pub after_flag: bool,
 }
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AccessKind {
     /// `ld`
     Load,
     /// `st`
@@ -316,7 +316,7 @@ pub enum Kind {
 
 /// How an access orders others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum AccessOrder {
     /// Nothing said: weak, or relaxed at gpu scope for an atomic.
     Plain,
     /// `ld.global.nc`
@@ -329,7 +329,7 @@ pub enum Order {
 
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Target {
     /// Shared instead of global memory.
     pub shared: bool,
     /// Shared memory of the other CTA of the cluster.
@@ -346,7 +346,7 @@ pub struct Place {
     pub by_lane: bool,
 }
 
-impl Place {
+impl Target {
     /// First byte and bytes of what a lane accesses.
     pub fn range(&self, lane: u32) -> (u32, u32) {
         let bytes = self.bytes * self.vector;
@@ -372,8 +372,8 @@ impl Act {
         }
     }
 
-    /// The places that it accesses.
-    pub fn places(&self) -> Vec<&Place> {
+    /// The targets that it accesses.
+    pub fn targets(&self) -> Vec<&Target> {
         match self {
             Self::Copy { from, to }
             | Self::Bulk { from, to, .. }
@@ -384,7 +384,7 @@ impl Act {
             Self::Send { to, .. } => vec![to],
             _ => self
                 .access()
-                .map(|access| &access.place)
+                .map(|access| &access.target)
                 .into_iter()
                 .collect(),
         }
@@ -433,8 +433,8 @@ impl Kernel {
     /// Bytes of global memory.
     pub fn bytes(&self) -> u32 {
         let acts = self.acts();
-        let mut places = acts.iter().flat_map(|act| act.places());
-        match places.any(|place| place.offset >= FAR) {
+        let mut targets = acts.iter().flat_map(|act| act.targets());
+        match targets.any(|target| target.offset >= FAR) {
             true => 2 * FAR,
             false => HOT,
         }
@@ -455,8 +455,8 @@ impl Kernel {
     /// Whether CTAs access each other's shared memory, which has to be there until all have ended.
     pub fn reaches_far(&self) -> bool {
         let acts = self.acts();
-        let mut places = acts.iter().flat_map(|act| act.places());
-        places.any(|place| place.far)
+        let mut targets = acts.iter().flat_map(|act| act.targets());
+        targets.any(|target| target.far)
     }
 
     /// The mbarriers of several phases that anybody uses, by number.

@@ -5,7 +5,9 @@ mod modules;
 mod phases;
 
 use super::Random;
-use super::kernel::{Access, Act, Call, FAR, Kernel, Kind, Order, Place, Role, Scope, Step, Whole};
+use super::kernel::{
+    Access, AccessKind, AccessOrder, Act, Call, FAR, Kernel, Role, Scope, Step, Target, Whole,
+};
 
 const SCOPES: [Scope; 4] = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
 
@@ -292,7 +294,7 @@ impl Maker {
             0..40 => {
                 let bytes = self.random.pick(&[4, 4, 8]);
                 let by_lane = self.random.percent(20);
-                let place = |maker: &mut Self, shared| Place {
+                let target = |maker: &mut Self, shared| Target {
                     shared,
                     far: false,
                     generic: false,
@@ -301,8 +303,8 @@ impl Maker {
                     vector: 1,
                     by_lane,
                 };
-                let from = place(self, false);
-                let to = place(self, true);
+                let from = target(self, false);
+                let to = target(self, true);
                 Act::Copy { from, to }
             }
             40..55 => Act::Commit,
@@ -354,10 +356,10 @@ impl Maker {
 
     /// Where a bulk copy goes, in global and in shared memory; each lane has its own so many times out
     /// of a hundred, where that fits.
-    fn bulk_places(&mut self, of_hundred: u32) -> (Place, Place) {
+    fn bulk_places(&mut self, of_hundred: u32) -> (Target, Target) {
         let bytes = self.random.pick(&[16, 16, 32]);
         let by_lane = bytes == 16 && self.random.percent(of_hundred);
-        let place = |shared, offset| Place {
+        let target = |shared, offset| Target {
             shared,
             far: false,
             generic: false,
@@ -368,7 +370,7 @@ impl Maker {
         };
         // Fixed places of other accesses lie in the first of these rows.
         let offsets = [0; 2].map(|_| self.random.pick(&[0, 0, 0, 16]));
-        (place(false, offsets[0]), place(true, offsets[1]))
+        (target(false, offsets[0]), target(true, offsets[1]))
     }
 
     fn fence(&mut self) -> Act {
@@ -384,16 +386,16 @@ impl Maker {
             .random
             .pick(&[Scope::Gpu, Scope::Gpu, Scope::Cta, Scope::Sys]);
         let (kind, order) = match self.random.below(100) {
-            0..42 => (Kind::Load, Order::Plain),
-            42..68 => (Kind::Store, Order::Plain),
+            0..42 => (AccessKind::Load, AccessOrder::Plain),
+            42..68 => (AccessKind::Store, AccessOrder::Plain),
             68..76 => (
-                Kind::Red(self.random.pick(&["add", "or", "max"])),
-                Order::Plain,
+                AccessKind::Red(self.random.pick(&["add", "or", "max"])),
+                AccessOrder::Plain,
             ),
-            76..90 => (Kind::Red("add"), Order::Strong("relaxed", wide)),
-            90..96 => (Kind::Store, Order::Strong("relaxed", wide)),
-            96..98 => (Kind::Store, Order::Volatile),
-            _ => (Kind::Load, Order::ReadOnly),
+            76..90 => (AccessKind::Red("add"), AccessOrder::Strong("relaxed", wide)),
+            90..96 => (AccessKind::Store, AccessOrder::Strong("relaxed", wide)),
+            96..98 => (AccessKind::Store, AccessOrder::Volatile),
+            _ => (AccessKind::Load, AccessOrder::ReadOnly),
         };
         self.at_a_place(kind, order)
     }
@@ -401,22 +403,25 @@ impl Maker {
     /// A strong access of any kind.
     fn strong(&mut self) -> Access {
         let scope = self.random.pick(&SCOPES);
-        let relaxed = Order::Strong("relaxed", scope);
+        let relaxed = AccessOrder::Strong("relaxed", scope);
         let (kind, order) = match self.random.below(100) {
-            0..12 => (Kind::Load, relaxed),
-            12..24 => (Kind::Load, Order::Strong("acquire", scope)),
-            24..30 => (Kind::Load, Order::Volatile),
-            30..42 => (Kind::Store, relaxed),
-            42..54 => (Kind::Store, Order::Strong("release", scope)),
-            54..58 => (Kind::Store, Order::Volatile),
-            58..68 => (Kind::Red("add"), Order::Strong("release", scope)),
-            68..74 => (Kind::Red("or"), relaxed),
+            0..12 => (AccessKind::Load, relaxed),
+            12..24 => (AccessKind::Load, AccessOrder::Strong("acquire", scope)),
+            24..30 => (AccessKind::Load, AccessOrder::Volatile),
+            30..42 => (AccessKind::Store, relaxed),
+            42..54 => (AccessKind::Store, AccessOrder::Strong("release", scope)),
+            54..58 => (AccessKind::Store, AccessOrder::Volatile),
+            58..68 => (
+                AccessKind::Red("add"),
+                AccessOrder::Strong("release", scope),
+            ),
+            68..74 => (AccessKind::Red("or"), relaxed),
             _ => {
                 let op = self.random.pick(&["add", "exch", "cas", "or", "and"]);
                 let sem = self
                     .random
                     .pick(&["relaxed", "acquire", "release", "acq_rel"]);
-                (Kind::Atom(op), Order::Strong(sem, scope))
+                (AccessKind::Atom(op), AccessOrder::Strong(sem, scope))
             }
         };
         self.at_a_place(kind, order)
@@ -426,32 +431,38 @@ impl Maker {
     fn looking(&mut self) -> Access {
         let scope = self.random.pick(&SCOPES);
         let (kind, order) = match self.random.below(10) {
-            0..4 => (Kind::Load, Order::Strong("acquire", scope)),
-            4..6 => (Kind::Load, Order::Strong("relaxed", scope)),
-            6 => (Kind::Load, Order::Volatile),
-            7 => (Kind::Atom("and"), Order::Strong("acquire", scope)),
-            8 => (Kind::Atom("cas"), Order::Strong("acq_rel", scope)),
-            _ => (Kind::Load, Order::Plain),
+            0..4 => (AccessKind::Load, AccessOrder::Strong("acquire", scope)),
+            4..6 => (AccessKind::Load, AccessOrder::Strong("relaxed", scope)),
+            6 => (AccessKind::Load, AccessOrder::Volatile),
+            7 => (
+                AccessKind::Atom("and"),
+                AccessOrder::Strong("acquire", scope),
+            ),
+            8 => (
+                AccessKind::Atom("cas"),
+                AccessOrder::Strong("acq_rel", scope),
+            ),
+            _ => (AccessKind::Load, AccessOrder::Plain),
         };
         let mut access = self.at_a_place(kind, order);
-        access.place = Place {
+        access.target = Target {
             by_lane: false,
             vector: 1,
-            ..access.place
+            ..access.target
         };
         access
     }
 
-    fn at_a_place(&mut self, kind: Kind, order: Order) -> Access {
-        let atomic = matches!(kind, Kind::Atom(_) | Kind::Red(_));
-        let weak = matches!(order, Order::Plain | Order::ReadOnly) && !atomic;
+    fn at_a_place(&mut self, kind: AccessKind, order: AccessOrder) -> Access {
+        let atomic = matches!(kind, AccessKind::Atom(_) | AccessKind::Red(_));
+        let weak = matches!(order, AccessOrder::Plain | AccessOrder::ReadOnly) && !atomic;
         let sizes = if weak { &self.sizes } else { &self.strong };
         let mut bytes = self.random.pick(sizes);
         if atomic {
-            let halves = matches!(kind, Kind::Atom("cas"));
+            let halves = matches!(kind, AccessKind::Atom("cas"));
             bytes = bytes.max(if halves { 2 } else { 4 });
         }
-        let shared = order != Order::ReadOnly && self.random.percent(self.shared);
+        let shared = order != AccessOrder::ReadOnly && self.random.percent(self.shared);
         let vector = if weak && self.random.percent(4) { 2 } else { 1 };
         // Vectors are aligned as a whole.
         let unit = bytes * vector;
@@ -463,10 +474,10 @@ impl Maker {
         Access {
             kind,
             order,
-            place: Place {
+            target: Target {
                 shared,
                 far: shared && self.clusters && self.random.percent(40),
-                generic: order != Order::ReadOnly && self.random.percent(6),
+                generic: order != AccessOrder::ReadOnly && self.random.percent(6),
                 offset,
                 bytes,
                 vector,
@@ -481,20 +492,26 @@ impl Maker {
     fn message(&mut self, kernel: &Kernel, steps: &mut Vec<Step>) {
         let role = |maker: &mut Self| maker.random.below(kernel.roles.len() as u32) as usize;
         let (from, to) = (role(self), role(self));
-        let mut data = self.at_a_place(Kind::Store, Order::Plain);
-        data.order = Order::Plain;
+        let mut data = self.at_a_place(AccessKind::Store, AccessOrder::Plain);
+        data.order = AccessOrder::Plain;
         let mut flag = self.looking();
-        flag.place.bytes = flag.place.bytes.max(4);
+        flag.target.bytes = flag.target.bytes.max(4);
         // A place of its own, so that the data's race does not hide the flag's order.
-        flag.place.offset = 32 + 8 * self.random.below(3);
+        flag.target.offset = 32 + 8 * self.random.below(3);
         let scope = self.random.pick(&SCOPES);
         let (kind, order) = match self.random.below(10) {
-            0..4 => (Kind::Store, Order::Strong("release", scope)),
-            4..6 => (Kind::Store, Order::Strong("relaxed", scope)),
-            6 => (Kind::Red("add"), Order::Strong("release", scope)),
-            7 => (Kind::Atom("exch"), Order::Strong("acq_rel", scope)),
-            8 => (Kind::Store, Order::Volatile),
-            _ => (Kind::Store, Order::Plain),
+            0..4 => (AccessKind::Store, AccessOrder::Strong("release", scope)),
+            4..6 => (AccessKind::Store, AccessOrder::Strong("relaxed", scope)),
+            6 => (
+                AccessKind::Red("add"),
+                AccessOrder::Strong("release", scope),
+            ),
+            7 => (
+                AccessKind::Atom("exch"),
+                AccessOrder::Strong("acq_rel", scope),
+            ),
+            8 => (AccessKind::Store, AccessOrder::Volatile),
+            _ => (AccessKind::Store, AccessOrder::Plain),
         };
         let set = Access {
             kind,
@@ -522,8 +539,8 @@ impl Maker {
             acts.push(self.fence());
         }
         let kind = match self.random.percent(70) {
-            true => Kind::Load,
-            false => Kind::Store,
+            true => AccessKind::Load,
+            false => AccessKind::Store,
         };
         acts.push(Act::Access(Access {
             kind,
@@ -533,9 +550,9 @@ impl Maker {
         // Passed on to a third.
         if self.random.percent(25) {
             acts.push(Act::Access(Access {
-                place: Place {
+                target: Target {
                     offset: 64,
-                    ..flag.place
+                    ..flag.target
                 },
                 after_flag: true,
                 ..set

@@ -1,7 +1,7 @@
 //! Makes a kernel that disagrees as small as it can be while it still does, in the same way.
 
 use super::judge::{Finding, judge};
-use super::kernel::{Act, Call, Kernel, Place, Role, Step};
+use super::kernel::{Act, Call, Kernel, Role, Step, Target};
 
 /// Kernels tried at most.
 const MOST: u32 = 3000;
@@ -151,14 +151,14 @@ fn simpler_steps(list: &[Step]) -> Vec<Vec<Step>> {
         };
         for (number, act) in acts.iter().enumerate() {
             let Act::Access(access) = act else { continue };
-            let place = Place {
+            let target = Target {
                 generic: false,
                 by_lane: false,
                 vector: 1,
-                ..access.place
+                ..access.target
             };
             let mut acts = acts.clone();
-            acts[number] = Act::Access(super::kernel::Access { place, ..*access });
+            acts[number] = Act::Access(super::kernel::Access { target, ..*access });
             if *act != acts[number] {
                 all.push(with(Step::Acts {
                     role: *role,

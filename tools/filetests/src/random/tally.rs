@@ -76,9 +76,9 @@ tally! {
     journal_racy: "racy bytes",
     /// Runs of kernels that should keep a journal and do not.
     no_journal: "runs without one",
-    /// Runs in which it does not tell the order of a store and an atomic.
+    /// Runs in which it does not record the order of a store and an atomic.
     journal_unsure: "runs with something undecided",
-    /// Racy bytes that the journal does not tell, but the run counts evictions or undecided conflicts.
+    /// Racy bytes that the journal does not record, but the run counts evictions or undecided conflicts.
     journal_counted: "missed, with a count that says so",
     /// Runs in which the cells are not asked about everything.
     unchecked: "**fast**, runs that are not judged, because of shared memory without checks",

@@ -7,7 +7,9 @@ mod polls;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kernel::{Access, Act, Call, Gate, HOT, Kernel, Kind, Order, Place, Role, Step, Whole};
+use super::kernel::{
+    Access, AccessKind, AccessOrder, Act, Call, Gate, HOT, Kernel, Role, Step, Target, Whole,
+};
 
 /// A kernel's text, and where its accesses stand in it.
 #[derive(Clone, Debug)]
@@ -15,7 +17,7 @@ pub struct Text {
     /// The lines.
     pub lines: Vec<String>,
     /// Where the access of a line goes, to global memory and to shared; lines count from 1.
-    places: BTreeMap<(u32, bool), Place>,
+    targets: BTreeMap<(u32, bool), Target>,
     /// Lines of accesses to what a loop of the same function waits for: of strong loads, and of atomics but swaps,
     /// that decide whether a loop which contains them ends, and of others to the same place.
     pub waits: BTreeSet<u32>,
@@ -35,7 +37,7 @@ pub const ENTRY: &str = "k";
 pub fn write(kernel: &Kernel) -> Text {
     let mut text = Text {
         lines: Vec::new(),
-        places: BTreeMap::new(),
+        targets: BTreeMap::new(),
         waits: BTreeSet::new(),
         takes: BTreeSet::new(),
         gives: BTreeSet::new(),
@@ -81,8 +83,8 @@ fn entry(kernel: &Kernel, name: &str, text: Text) -> Text {
 
 impl Text {
     /// Where the access of a line to one of the memories goes.
-    pub fn place(&self, line: u32, shared: bool) -> Option<&Place> {
-        self.places.get(&(line, shared))
+    pub fn target_at(&self, line: u32, shared: bool) -> Option<&Target> {
+        self.targets.get(&(line, shared))
     }
 
     /// Whether a line is an asynchronous copy.
@@ -131,7 +133,7 @@ impl Writer {
         format!("$L{}", self.labels)
     }
 
-    fn place(&mut self, label: &str) {
+    fn target(&mut self, label: &str) {
         self.text.lines.push(format!("{label}:"));
     }
 
@@ -143,8 +145,8 @@ impl Writer {
         }
         self.text.lines.push("{".to_owned());
         let acts = kernel.acts();
-        let places = || acts.iter().flat_map(|act| act.places()).copied();
-        let shared = places().any(|place| place.shared);
+        let targets = || acts.iter().flat_map(|act| act.targets()).copied();
+        let shared = targets().any(|target| target.shared);
         if shared {
             let bulk = acts.iter().any(|act| act.is_bulk());
             let align = if bulk { 16 } else { 8 };
@@ -193,9 +195,9 @@ impl Writer {
 
     /// The addresses that acts begin with; `%global0` and `%shared0` are there.
     fn bases(&mut self, acts: &[&Act]) {
-        let places: Vec<&Place> = acts.iter().flat_map(|act| act.places()).collect();
-        let shared = places.iter().any(|place| place.shared);
-        let far = places.iter().any(|place| place.far);
+        let targets: Vec<&Target> = acts.iter().flat_map(|act| act.targets()).collect();
+        let shared = targets.iter().any(|target| target.shared);
+        let far = targets.iter().any(|target| target.far);
         if shared {
             self.line("cvta.shared.u64 %generic0, %shared0;");
         }
@@ -206,8 +208,8 @@ impl Writer {
             self.line("mapa.u64 %there0, %generic0, %a;");
         }
         for row in [1, 2, 4, 8, 16] {
-            let by_lane = |place: &&Place| place.by_lane && place.bytes * place.vector == row;
-            if !places.iter().any(by_lane) {
+            let by_lane = |target: &&Target| target.by_lane && target.bytes * target.vector == row;
+            if !targets.iter().any(by_lane) {
                 continue;
             }
             self.line(format!("mul.wide.u32 %x, %lane, {row};"));
@@ -254,13 +256,13 @@ impl Writer {
                     _ => self.call(*call, acts),
                 }
                 if others.is_empty() {
-                    self.place(&skip);
+                    self.target(&skip);
                     return;
                 }
                 self.line(format!("bra {end};"));
-                self.place(&skip);
+                self.target(&skip);
                 others.iter().for_each(|act| self.act(act, ""));
-                self.place(&end);
+                self.target(&end);
             }
             Step::Barrier(Whole::Bar) => self.line("bar.sync 0;"),
             Step::Barrier(Whole::Unaligned) => self.line("barrier.cta.sync 0;"),
@@ -273,7 +275,7 @@ impl Writer {
                     if warps != 0 {
                         let skip = self.bit(warps, "%warp");
                         self.line(format!("barrier.cta.{what} {id}, {count};"));
-                        self.place(&skip);
+                        self.target(&skip);
                     }
                 }
             }
@@ -287,7 +289,7 @@ impl Writer {
                     false => self.line(format!("bar.warp.sync {mask};")),
                 }
                 if let Some(skip) = skip {
-                    self.place(&skip);
+                    self.target(&skip);
                 }
             }
             Step::ClusterArrive { relaxed: true } => self.line("barrier.cluster.arrive.relaxed;"),
@@ -298,7 +300,7 @@ impl Writer {
                 let again = self.label();
                 // Loops do not nest, so that one counter is enough.
                 self.line("mov.u32 %round0, 0;");
-                self.place(&again);
+                self.target(&again);
                 self.steps(steps);
                 self.line("add.u32 %round0, %round0, 1;");
                 self.line(format!("setp.lt.u32 %more, %round0, {times};"));
@@ -333,12 +335,12 @@ impl Writer {
         self.line(format!(
             "atom.add.release.gpu.u32 %old{n}, [%ws{n}+4], %adds{n}_1;"
         ));
-        self.place(&spin);
+        self.target(&spin);
         self.line(format!("ld.acquire.gpu.u32 %now{n}, [%ws{n}+4];"));
         self.line(format!("xor.b32 %flips{n}, %now{n}, %old{n};"));
         self.line(format!("setp.gt.s32 %same{n}, %flips{n}, -1;"));
         self.line(format!("@%same{n} bra {spin};"));
-        self.place(&joined);
+        self.target(&joined);
         self.line("barrier.sync 0;");
     }
 
@@ -403,7 +405,7 @@ impl Writer {
             Act::Pass { tries, relaxed } => {
                 let again = self.label();
                 self.line("mov.u32 %n, 0;");
-                self.place(&again);
+                self.target(&again);
                 let how = if *relaxed { ".relaxed.cta" } else { "" };
                 self.line(format!(
                     "mbarrier.test_wait.parity{how}.shared.b64 %got, [gate], 0;"
@@ -425,29 +427,29 @@ impl Writer {
     }
 
     fn access(&mut self, access: &Access, guard: &str) {
-        let place = &access.place;
-        let space = match (place.generic, place.shared) {
+        let target = &access.target;
+        let space = match (target.generic, target.shared) {
             (true, _) => "",
-            (false, true) if place.far => ".shared::cluster",
+            (false, true) if target.far => ".shared::cluster",
             (false, true) => ".shared",
             (false, false) => ".global",
         };
-        let base = match (place.generic && place.shared, place.shared) {
-            (true, _) if place.far => "there",
+        let base = match (target.generic && target.shared, target.shared) {
+            (true, _) if target.far => "there",
             (true, _) => "generic",
-            (false, true) if place.far => "far",
+            (false, true) if target.far => "far",
             (false, true) => "shared",
             (false, false) => "global",
         };
-        let row = match place.by_lane {
-            true => place.bytes * place.vector,
+        let row = match target.by_lane {
+            true => target.bytes * target.vector,
             false => 0,
         };
-        let address = format!("[%{base}{row}+{}]", place.offset);
+        let address = format!("[%{base}{row}+{}]", target.offset);
         let order = order(access.order);
-        let bits = place.bytes * 8;
-        let atomic = matches!(access.kind, Kind::Atom(_));
-        let (vector, loaded, stored) = match (place.vector, place.bytes) {
+        let bits = target.bytes * 8;
+        let atomic = matches!(access.kind, AccessKind::Atom(_));
+        let (vector, loaded, stored) = match (target.vector, target.bytes) {
             (_, 2) if atomic => ("", "%half", "%one16"),
             (2, 8) => (".v2", "{%w, %t}", "{%wide, %wide}"),
             (2, _) => (".v2", "{%v, %u}", "{%one, %one}"),
@@ -456,12 +458,12 @@ impl Writer {
         };
         // `.nc` follows the space, the other orders stand before it.
         let text = match access.kind {
-            Kind::Load if access.order == Order::ReadOnly => {
+            AccessKind::Load if access.order == AccessOrder::ReadOnly => {
                 format!("ld{space}{order}{vector}.u{bits} {loaded}, {address};")
             }
-            Kind::Load => format!("ld{order}{space}{vector}.u{bits} {loaded}, {address};"),
-            Kind::Store => format!("st{order}{space}{vector}.u{bits} {address}, {stored};"),
-            Kind::Atom(op) => {
+            AccessKind::Load => format!("ld{order}{space}{vector}.u{bits} {loaded}, {address};"),
+            AccessKind::Store => format!("st{order}{space}{vector}.u{bits} {address}, {stored};"),
+            AccessKind::Atom(op) => {
                 let ty = atomic_type(op, bits);
                 let compared = if op == "cas" {
                     format!("{stored}, ")
@@ -470,23 +472,23 @@ impl Writer {
                 };
                 format!("atom{order}{space}.{op}.{ty} {loaded}, {address}, {compared}{stored};")
             }
-            Kind::Red(op) => {
+            AccessKind::Red(op) => {
                 let ty = atomic_type(op, bits);
                 format!("red{order}{space}.{op}.{ty} {address}, {stored};")
             }
         };
         self.line(format!("{guard}{text}"));
-        self.goes(place);
+        self.goes(target);
     }
 
-    /// The last line accesses a place.
-    fn goes(&mut self, place: &Place) {
+    /// The last line accesses a target.
+    fn goes(&mut self, target: &Target) {
         let number = self.text.lines.len() as u32;
-        self.text.places.insert((number, place.shared), *place);
+        self.text.targets.insert((number, target.shared), *target);
     }
 
-    /// Into shared memory it completes with the mbarrier, which is told of its bytes.
-    fn bulk(&mut self, from: &Place, to: &Place, op: Option<&'static str>, guard: &str) {
+    /// Into shared memory it completes with the mbarrier, which is notified of its bytes.
+    fn bulk(&mut self, from: &Target, to: &Target, op: Option<&'static str>, guard: &str) {
         let bytes = from.bytes;
         if to.shared {
             self.line(format!(
@@ -499,16 +501,16 @@ impl Writer {
     /// A bulk copy; into shared memory it completes with an mbarrier.
     fn bulk_to(
         &mut self,
-        from: &Place,
-        to: &Place,
+        from: &Target,
+        to: &Target,
         op: Option<&'static str>,
         barrier: &str,
         guard: &str,
     ) {
-        let address = |place: &Place| {
-            let base = if place.shared { "shared" } else { "global" };
-            let row = if place.by_lane { place.bytes } else { 0 };
-            format!("[%{base}{row}+{}]", place.offset)
+        let address = |target: &Target| {
+            let base = if target.shared { "shared" } else { "global" };
+            let row = if target.by_lane { target.bytes } else { 0 };
+            format!("[%{base}{row}+{}]", target.offset)
         };
         let (target, source, bytes) = (address(to), address(from), from.bytes);
         self.line(match (to.shared, op) {
@@ -527,9 +529,9 @@ impl Writer {
         self.goes(to);
     }
 
-    fn copy(&mut self, from: &Place, to: &Place, guard: &str) {
-        let row = |place: &Place| match place.by_lane {
-            true => place.bytes,
+    fn copy(&mut self, from: &Target, to: &Target, guard: &str) {
+        let row = |target: &Target| match target.by_lane {
+            true => target.bytes,
             false => 0,
         };
         let target = format!("[%shared{}+{}]", row(to), to.offset);
@@ -544,12 +546,12 @@ impl Writer {
 }
 
 /// An order as a suffix.
-fn order(order: Order) -> String {
+fn order(order: AccessOrder) -> String {
     match order {
-        Order::Plain => String::new(),
-        Order::ReadOnly => ".nc".to_owned(),
-        Order::Volatile => ".volatile".to_owned(),
-        Order::Strong(sem, scope) => format!(".{sem}.{}", scope.suffix()),
+        AccessOrder::Plain => String::new(),
+        AccessOrder::ReadOnly => ".nc".to_owned(),
+        AccessOrder::Volatile => ".volatile".to_owned(),
+        AccessOrder::Strong(sem, scope) => format!(".{sem}.{}", scope.suffix()),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::kernel::{Access, Act, Kernel, Kind, LANES, Order, Scope, Step};
+use super::kernel::{Access, AccessKind, AccessOrder, Act, Kernel, LANES, Scope, Step};
 
 /// A byte: of the shared memory of a CTA, or of global memory.
 pub type Byte = (Option<u64>, u32);
@@ -93,16 +93,16 @@ impl Walk<'_> {
                     let role = self.kernel.roles[*role];
                     for cta in 0..self.kernel.ctas {
                         for thread in 0..self.kernel.threads() {
-                            let who = Thread {
+                            let me = Thread {
                                 cta,
                                 warp: thread / LANES,
                                 lane: thread % LANES,
                             };
-                            let does = match role.has(who.cta, who.warp, who.lane) {
+                            let does = match role.has(me.cta, me.warp, me.lane) {
                                 true => acts,
                                 false => others,
                             };
-                            does.iter().for_each(|act| self.act(act, who));
+                            does.iter().for_each(|act| self.act(act, me));
                         }
                     }
                 }
@@ -125,16 +125,16 @@ impl Walk<'_> {
 
     fn act(&mut self, act: &Act, thread: Thread) {
         let Act::Access(access) = act else { return };
-        let place = access.place;
-        let owner = thread.cta ^ u32::from(place.far);
-        let memory = place.shared.then_some(u64::from(owner));
-        for element in 0..place.vector {
-            let first = place.range(thread.lane).0 + element * place.bytes;
+        let target = access.target;
+        let owner = thread.cta ^ u32::from(target.far);
+        let memory = target.shared.then_some(u64::from(owner));
+        for element in 0..target.vector {
+            let first = target.range(thread.lane).0 + element * target.bytes;
             let event = Event {
                 thread,
                 epochs: self.epochs,
-                element: (first, place.bytes),
-                writes: access.kind != Kind::Load,
+                element: (first, target.bytes),
+                writes: access.kind != AccessKind::Load,
                 scope: scope(access),
             };
             self.words
@@ -148,9 +148,9 @@ impl Walk<'_> {
 /// The scope of a strong access.
 fn scope(access: &Access) -> Option<Scope> {
     match (access.order, access.kind) {
-        (Order::Strong(_, scope), _) => Some(scope),
-        (Order::Volatile, _) => Some(Scope::Sys),
-        (_, Kind::Atom(_) | Kind::Red(_)) => Some(Scope::Gpu),
+        (AccessOrder::Strong(_, scope), _) => Some(scope),
+        (AccessOrder::Volatile, _) => Some(Scope::Sys),
+        (_, AccessKind::Atom(_) | AccessKind::Red(_)) => Some(Scope::Gpu),
         _ => None,
     }
 }

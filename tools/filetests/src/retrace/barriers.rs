@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lane::Who;
+use super::lane::ThreadId;
 use super::{Objection, Result};
 
 /// A barrier of a CTA that somebody has come to.
 #[derive(Default)]
 struct Barrier {
-    arrived: BTreeSet<Who>,
+    arrived: BTreeSet<ThreadId>,
     /// Who also waits.
-    waiting: BTreeSet<Who>,
+    waiting: BTreeSet<ThreadId>,
     count: Option<u32>,
 }
 
@@ -18,16 +18,16 @@ struct Barrier {
 pub(super) struct Barriers {
     cta: BTreeMap<(u64, u32), Barrier>,
     /// Threads that have not exited.
-    live: BTreeSet<Who>,
+    live: BTreeSet<ThreadId>,
     /// By the cluster's first CTA: phases that are over, and who has arrived in this one.
-    clusters: BTreeMap<u64, (u64, BTreeSet<Who>)>,
+    clusters: BTreeMap<u64, (u64, BTreeSet<ThreadId>)>,
     /// The phase that a thread has arrived in last.
-    phases: BTreeMap<Who, u64>,
+    phases: BTreeMap<ThreadId, u64>,
     cluster: u64,
 }
 
 impl Barriers {
-    pub(super) fn new(live: BTreeSet<Who>, cluster: u32) -> Self {
+    pub(super) fn new(live: BTreeSet<ThreadId>, cluster: u32) -> Self {
         Self {
             cta: BTreeMap::new(),
             live,
@@ -43,18 +43,18 @@ impl Barriers {
     /// When it has been there since the barrier ended last, which PTX leaves undefined.
     pub(super) fn arrive(
         &mut self,
-        who: Who,
+        thread: ThreadId,
         id: u32,
         waits: bool,
         count: Option<u32>,
     ) -> Result<()> {
-        let barrier = self.cta.entry((who.cta, id)).or_default();
+        let barrier = self.cta.entry((thread.cta, id)).or_default();
         barrier.count = count;
-        if !barrier.arrived.insert(who) {
+        if !barrier.arrived.insert(thread) {
             return Err(Objection::unknown("a second arrival at a barrier"));
         }
         if waits {
-            barrier.waiting.insert(who);
+            barrier.waiting.insert(thread);
         }
         Ok(())
     }
@@ -67,27 +67,31 @@ impl Barriers {
     }
 
     /// Ends a barrier. Gives all who came to it, and those of them who go on.
-    pub(super) fn complete(&mut self, cta: u64, id: u32) -> (BTreeSet<Who>, BTreeSet<Who>) {
+    pub(super) fn complete(
+        &mut self,
+        cta: u64,
+        id: u32,
+    ) -> (BTreeSet<ThreadId>, BTreeSet<ThreadId>) {
         let barrier = self.cta.remove(&(cta, id)).unwrap_or_default();
         (barrier.arrived, barrier.waiting)
     }
 
     fn is_over(&self, cta: u64, barrier: &Barrier) -> bool {
-        let live = self.live.iter().filter(|who| who.cta == cta);
+        let live = self.live.iter().filter(|thread| thread.cta == cta);
         let Some(count) = barrier.count else {
-            return live.clone().all(|who| barrier.arrived.contains(who));
+            return live.clone().all(|thread| barrier.arrived.contains(thread));
         };
         // The count is in whole warps: one whose remaining threads are all there counts as such.
-        let warps: BTreeSet<u32> = barrier.arrived.iter().map(|who| who.warp).collect();
+        let warps: BTreeSet<u32> = barrier.arrived.iter().map(|thread| thread.warp).collect();
         let there = warps.into_iter().map(|warp| {
             let missing = live
                 .clone()
-                .any(|who| who.warp == warp && !barrier.arrived.contains(who));
+                .any(|thread| thread.warp == warp && !barrier.arrived.contains(thread));
             match missing {
                 true => barrier
                     .arrived
                     .iter()
-                    .filter(|who| who.warp == warp)
+                    .filter(|thread| thread.warp == warp)
                     .count(),
                 false => 32,
             }
@@ -96,41 +100,44 @@ impl Barriers {
     }
 
     /// A thread comes to its cluster's barrier; gives the phase.
-    pub(super) fn cluster_arrive(&mut self, who: Who) -> u64 {
-        let first = who.cta / self.cluster * self.cluster;
+    pub(super) fn cluster_arrive(&mut self, thread: ThreadId) -> u64 {
+        let first = thread.cta / self.cluster * self.cluster;
         let (phase, arrived) = self.clusters.entry(first).or_default();
         let now = *phase;
-        arrived.insert(who);
-        self.phases.insert(who, now);
+        arrived.insert(thread);
+        self.phases.insert(thread, now);
         self.settle(first);
         now
     }
 
     /// The phase of its cluster's barrier that a thread waits for, if that is over.
-    pub(super) fn cluster_waited(&self, who: Who) -> Option<u64> {
-        let phase = *self.phases.get(&who)?;
-        let first = who.cta / self.cluster * self.cluster;
+    pub(super) fn cluster_waited(&self, thread: ThreadId) -> Option<u64> {
+        let phase = *self.phases.get(&thread)?;
+        let first = thread.cta / self.cluster * self.cluster;
         let (now, _) = self.clusters.get(&first)?;
         (*now > phase).then_some(phase)
     }
 
     /// A thread ends.
-    pub(super) fn exit(&mut self, who: Who) {
-        self.live.remove(&who);
-        self.settle(who.cta / self.cluster * self.cluster);
+    pub(super) fn exit(&mut self, thread: ThreadId) {
+        self.live.remove(&thread);
+        self.settle(thread.cta / self.cluster * self.cluster);
     }
 
     /// Whether a thread has not ended.
-    pub(super) fn is_live(&self, who: Who) -> bool {
-        self.live.contains(&who)
+    pub(super) fn is_live(&self, thread: ThreadId) -> bool {
+        self.live.contains(&thread)
     }
 
     fn settle(&mut self, first: u64) {
         let members = first..first + self.cluster;
-        let mut live = self.live.iter().filter(|who| members.contains(&who.cta));
+        let mut live = self
+            .live
+            .iter()
+            .filter(|thread| members.contains(&thread.cta));
         if let Some((phase, arrived)) = self.clusters.get_mut(&first)
             && !arrived.is_empty()
-            && live.all(|who| arrived.contains(who))
+            && live.all(|thread| arrived.contains(thread))
         {
             *phase += 1;
             arrived.clear();

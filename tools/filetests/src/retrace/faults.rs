@@ -1,27 +1,27 @@
-//! Falsified runs: what the engine would be told if something on the way were wrong.
+//! Falsified runs: what the engine would receive if something on the way were wrong.
 
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Completion, FenceKind, Kind, Order, Place, Scope};
+use shadow::hb::{Completion, FenceKind, Location, MemoryOrder, OpKind, Scope};
 
 /// A way to falsify one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// It is not told.
+    /// It is not sent.
     Dropped,
-    /// It is told twice.
+    /// It is sent twice.
     Twice,
     /// One of several lanes is missing.
     LessLanes,
     /// Another line.
     Line,
     /// Another place: of an access, a copy or an mbarrier.
-    Place,
+    Location,
     /// More bytes.
     Bytes,
     /// Another kind of access or fence.
-    Kind,
+    OpKind,
     /// Another order, as weak or as relaxed.
-    Order,
+    MemoryOrder,
     /// Another scope.
     Scope,
     /// Another barrier or phase.
@@ -30,7 +30,7 @@ pub enum Fault {
     Flag,
     /// A phase is said to be over, or not to be.
     Over,
-    /// It is told before what came before it in the same thread, or what made it happen.
+    /// It is sent before what came before it in the same thread, or what made it happen.
     Early,
 }
 
@@ -40,10 +40,10 @@ pub const FAULTS: [Fault; 13] = [
     Fault::Twice,
     Fault::LessLanes,
     Fault::Line,
-    Fault::Place,
+    Fault::Location,
     Fault::Bytes,
-    Fault::Kind,
-    Fault::Order,
+    Fault::OpKind,
+    Fault::MemoryOrder,
     Fault::Scope,
     Fault::Barrier,
     Fault::Flag,
@@ -89,8 +89,8 @@ impl Fault {
         match (self, &mut other.what) {
             (Self::LessLanes, what) if event.lanes.count_ones() > 1 => {
                 other.lanes &= other.lanes - 1;
-                if let EventKind::Access { places, .. } = what {
-                    places.remove(0);
+                if let EventKind::Access { locations, .. } = what {
+                    locations.remove(0);
                 }
                 // Of a whole warp's barrier, lanes that have ended may be named or not.
                 if *what == EventKind::WarpBarrier {
@@ -98,36 +98,39 @@ impl Fault {
                 }
             }
             (Self::Line, _) if event.line > 0 => other.line += 1,
-            (Self::Place, EventKind::Access { places, .. }) => beside(places.first_mut()?),
-            (Self::Place, EventKind::Copy { to, .. }) => beside(&mut to.place),
-            (Self::Place, EventKind::Mbarrier { at, .. } | EventKind::MbarrierComplete { at }) => {
-                beside(at)
-            }
+            (Self::Location, EventKind::Access { locations, .. }) => beside(locations.first_mut()?),
+            (Self::Location, EventKind::Copy { to, .. }) => beside(&mut to.location),
+            (
+                Self::Location,
+                EventKind::Mbarrier { at, .. } | EventKind::MbarrierComplete { at },
+            ) => beside(at),
             (Self::Bytes, EventKind::Access { access, .. }) => access.bytes *= 2,
             (Self::Bytes, EventKind::Copy { from, .. }) => from.bytes += 4,
-            (Self::Kind, EventKind::Access { access, .. }) => {
+            (Self::OpKind, EventKind::Access { access, .. }) => {
                 access.kind = match access.kind {
-                    Kind::Load => Kind::Store,
-                    Kind::Store => Kind::Load,
-                    Kind::Rmw => Kind::Reduction,
-                    Kind::Reduction => Kind::Rmw,
+                    OpKind::Load => OpKind::Store,
+                    OpKind::Store => OpKind::Load,
+                    OpKind::Rmw => OpKind::Reduction,
+                    OpKind::Reduction => OpKind::Rmw,
                 };
             }
-            (Self::Kind, EventKind::Fence { kind, .. }) => {
+            (Self::OpKind, EventKind::Fence { kind, .. }) => {
                 *kind = match kind {
                     FenceKind::Sc => FenceKind::AcqRel,
                     _ => FenceKind::Sc,
                 };
             }
-            (Self::Kind, EventKind::Copy { ends, to, .. }) => {
+            (Self::OpKind, EventKind::Copy { ends, to, .. }) => {
                 *ends = match ends {
-                    Completion::Group => Completion::Mbarrier(to.place),
+                    Completion::Group => Completion::Mbarrier(to.location),
                     Completion::Mbarrier(_) => Completion::Group,
                 };
             }
-            (Self::Order, EventKind::Access { access, .. }) => access.order = weaker(access.order),
+            (Self::MemoryOrder, EventKind::Access { access, .. }) => {
+                access.order = weaker(access.order)
+            }
             (
-                Self::Order,
+                Self::MemoryOrder,
                 EventKind::Mbarrier {
                     order: Some(order), ..
                 },
@@ -163,10 +166,10 @@ impl Fault {
 }
 
 /// Moves a place by a byte.
-fn beside(place: &mut Place) {
-    match place {
-        Place::Global(address) => *address += 1,
-        Place::Shared { offset, .. } => *offset += 1,
+fn beside(location: &mut Location) {
+    match location {
+        Location::Global(address) => *address += 1,
+        Location::Shared { offset, .. } => *offset += 1,
     }
 }
 
@@ -179,21 +182,21 @@ fn narrower(scope: Scope) -> Scope {
     }
 }
 
-fn weaker(order: Order) -> Order {
+fn weaker(order: MemoryOrder) -> MemoryOrder {
     match order {
-        Order::Weak => Order::Relaxed(Scope::Gpu),
-        Order::ReadOnly | Order::Relaxed(_) => Order::Weak,
-        Order::Acquire(scope) | Order::Release(scope) => Order::Relaxed(scope),
-        Order::AcqRel(scope) => Order::Acquire(scope),
+        MemoryOrder::Weak => MemoryOrder::Relaxed(Scope::Gpu),
+        MemoryOrder::ReadOnly | MemoryOrder::Relaxed(_) => MemoryOrder::Weak,
+        MemoryOrder::Acquire(scope) | MemoryOrder::Release(scope) => MemoryOrder::Relaxed(scope),
+        MemoryOrder::AcqRel(scope) => MemoryOrder::Acquire(scope),
     }
 }
 
-fn within(order: Order, scope: Scope) -> Order {
+fn within(order: MemoryOrder, scope: Scope) -> MemoryOrder {
     match order {
-        Order::Relaxed(_) => Order::Relaxed(scope),
-        Order::Acquire(_) => Order::Acquire(scope),
-        Order::Release(_) => Order::Release(scope),
-        Order::AcqRel(_) => Order::AcqRel(scope),
+        MemoryOrder::Relaxed(_) => MemoryOrder::Relaxed(scope),
+        MemoryOrder::Acquire(_) => MemoryOrder::Acquire(scope),
+        MemoryOrder::Release(_) => MemoryOrder::Release(scope),
+        MemoryOrder::AcqRel(_) => MemoryOrder::AcqRel(scope),
         other => other,
     }
 }

@@ -1,4 +1,4 @@
-//! Walks through the program along what the engine was told.
+//! Walks through the program along what the engine has received.
 //! * [`does`]: what a thread does.
 //! * [`meet`]: barriers that several threads pass together.
 
@@ -8,11 +8,11 @@ mod meet;
 use std::collections::BTreeMap;
 
 use runtime::traced::{EventKind, TraceEvent};
-use shadow::hb::{Access, Kind, Place};
+use shadow::hb::{Access, Location, OpKind};
 
 use super::barriers::Barriers;
 use super::code::Code;
-use super::lane::{Lane, Who};
+use super::lane::{Lane, ThreadId};
 use super::mbarriers::Mbarriers;
 use super::memory::Memory;
 use super::want::{Want, What};
@@ -21,18 +21,18 @@ use super::{Launch, Objection, Result};
 /// Bytes of the grid's barrier.
 const WORKSPACE: u32 = 8;
 
-/// What must be told next, before anything else.
+/// What must be received next, before anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owed {
     Barrier(u64, u32),
-    Mbarrier(Place),
+    Mbarrier(Location),
 }
 
 struct Walk<'a> {
     launch: &'a Launch<'a>,
     code: Code<'a>,
     /// Threads, and what each has come to; nothing while it waits at a barrier, or has ended.
-    lanes: BTreeMap<Who, (Lane, Option<Want>)>,
+    lanes: BTreeMap<ThreadId, (Lane, Option<Want>)>,
     memory: Memory,
     mbarriers: Mbarriers,
     barriers: Barriers,
@@ -40,7 +40,7 @@ struct Walk<'a> {
     /// How often a CTA has arrived at the grid's barrier.
     arrivals: BTreeMap<u64, u64>,
     /// Predicates that threads have brought to barriers that reduce.
-    brought: BTreeMap<Who, bool>,
+    brought: BTreeMap<ThreadId, bool>,
     /// Events that agree.
     after: usize,
 }
@@ -58,8 +58,8 @@ pub fn follow(launch: &Launch<'_>, traced: &[TraceEvent]) -> Result<Vec<(u64, Ve
     walk.end()?;
     let contents = launch.memory.iter().map(|(address, bytes)| {
         let byte = |behind: usize| {
-            let place = Place::Global(address + behind as u64);
-            walk.memory.load(place, 1).map(|byte| byte as u8)
+            let location = Location::Global(address + behind as u64);
+            walk.memory.load(location, 1).map(|byte| byte as u8)
         };
         Ok((*address, (0..bytes.len()).map(byte).collect::<Result<_>>()?))
     });
@@ -80,12 +80,12 @@ impl<'a> Walk<'a> {
         let mut lanes = BTreeMap::new();
         for cta in 0..u64::from(ctas) {
             for thread in 0..threads {
-                let who = Who {
+                let thread = ThreadId {
                     cta,
                     warp: thread / 32,
                     lane: thread % 32,
                 };
-                lanes.insert(who, (Lane::new(who, entry), None));
+                lanes.insert(thread, (Lane::new(thread, entry), None));
             }
         }
         let mut memory = Memory::new(launch.shared_content);
@@ -112,9 +112,9 @@ impl<'a> Walk<'a> {
             brought: BTreeMap::new(),
             after: 0,
         };
-        let all: Vec<Who> = walk.lanes.keys().copied().collect();
-        for who in all {
-            walk.advance(who)?;
+        let all: Vec<ThreadId> = walk.lanes.keys().copied().collect();
+        for thread in all {
+            walk.advance(thread)?;
         }
         Ok(walk)
     }
@@ -126,19 +126,19 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn advance(&mut self, who: Who) -> Result<()> {
-        if let Some((lane, want)) = self.lanes.get_mut(&who) {
+    fn advance(&mut self, thread: ThreadId) -> Result<()> {
+        if let Some((lane, want)) = self.lanes.get_mut(&thread) {
             *want = Some(lane.advance(&self.code, self.launch)?);
         }
         Ok(())
     }
 
     /// The instruction that a thread has come to is done.
-    fn done(&mut self, who: Who) -> Result<()> {
-        if let Some((lane, _)) = self.lanes.get_mut(&who) {
+    fn done(&mut self, thread: ThreadId) -> Result<()> {
+        if let Some((lane, _)) = self.lanes.get_mut(&thread) {
             lane.done()?;
         }
-        self.advance(who)
+        self.advance(thread)
     }
 
     /// All threads have come to their end.
@@ -149,9 +149,11 @@ impl<'a> Walk<'a> {
         match self
             .lanes
             .iter()
-            .find(|(who, _)| self.barriers.is_live(**who))
+            .find(|(thread, _)| self.barriers.is_live(**thread))
         {
-            Some((who, (_, want))) => self.differs(format!("{who:?} has not ended: {want:?}")),
+            Some((thread, (_, want))) => {
+                self.differs(format!("{thread:?} has not ended: {want:?}"))
+            }
             None => Ok(()),
         }
     }
@@ -173,8 +175,8 @@ impl<'a> Walk<'a> {
             return self.differs(format!("{owed:?} should come before {event:?}"));
         }
         let lanes = (0..32).filter(|lane| event.lanes >> lane & 1 == 1);
-        let all: Vec<Who> = lanes
-            .map(|lane| Who {
+        let all: Vec<ThreadId> = lanes
+            .map(|lane| ThreadId {
                 cta: event.cta,
                 warp: event.warp,
                 lane,
@@ -186,9 +188,9 @@ impl<'a> Walk<'a> {
         if all.is_empty() {
             return self.differs(format!("nobody does {event:?}"));
         }
-        for (number, &who) in all.iter().enumerate() {
-            let want = self.agreed(event, number, who)?;
-            self.does(who, &want.what, &event.what)?;
+        for (number, &thread) in all.iter().enumerate() {
+            let want = self.agreed(event, number, thread)?;
+            self.does(thread, &want.what, &event.what)?;
         }
         self.owe(event);
         Ok(())
@@ -202,14 +204,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What a thread has come to, if that is what is told of it.
-    fn agreed(&self, event: &TraceEvent, number: usize, who: Who) -> Result<Want> {
-        let Some((_, want)) = self.lanes.get(&who) else {
-            return self.differs(format!("there is no {who:?}"));
+    /// What a thread has come to, if that is what is received of it.
+    fn agreed(&self, event: &TraceEvent, number: usize, thread: ThreadId) -> Result<Want> {
+        let Some((_, want)) = self.lanes.get(&thread) else {
+            return self.differs(format!("there is no {thread:?}"));
         };
         let Some(want) = want else {
             return self.differs(format!(
-                "{who:?} waits or has ended, and is said to do {event:?}"
+                "{thread:?} waits or has ended, and is said to do {event:?}"
             ));
         };
         // The end of a function has no line.
@@ -225,9 +227,15 @@ impl<'a> Walk<'a> {
             (one, other) => one.is_none() && other.is_none(),
         };
         let agrees = match (&want.what, &event.what) {
-            (What::Access { access, at }, EventKind::Access { access: of, places }) => {
-                let at = self.counted(who, access, *at);
-                same(access, of) && places.get(number) == Some(&at)
+            (
+                What::Access { access, at },
+                EventKind::Access {
+                    access: of,
+                    locations,
+                },
+            ) => {
+                let at = self.counted(thread, access, *at);
+                same(access, of) && locations.get(number) == Some(&at)
             }
             (What::Fence { kind, scope }, EventKind::Fence { kind: k, scope: s }) => {
                 (kind, scope) == (k, s)
@@ -281,24 +289,24 @@ impl<'a> Walk<'a> {
         match agrees && line {
             true => Ok(want.clone()),
             false => self.differs(format!(
-                "{who:?} has come to {want:?}, and is said to do {event:?}"
+                "{thread:?} has come to {want:?}, and is said to do {event:?}"
             )),
         }
     }
 
-    /// Where the engine is told of an access: at the place itself, but for the grid's barrier, which
+    /// Where the engine receives an access: at the place itself, but for the grid's barrier, which
     /// counts in two words by turns (`runtime::grid`).
-    fn counted(&self, who: Who, access: &Access, at: Place) -> Place {
-        let arrivals = self.arrivals.get(&who.cta).copied().unwrap_or(0);
-        let now = arrivals + u64::from(access.kind == Kind::Rmw);
+    fn counted(&self, thread: ThreadId, access: &Access, at: Location) -> Location {
+        let arrivals = self.arrivals.get(&thread.cta).copied().unwrap_or(0);
+        let now = arrivals + u64::from(access.kind == OpKind::Rmw);
         match self.in_workspace(at) {
-            Some(address) if now % 2 == 1 => Place::Global(address - 4),
+            Some(address) if now % 2 == 1 => Location::Global(address - 4),
             _ => at,
         }
     }
 
-    fn in_workspace(&self, at: Place) -> Option<u64> {
-        let Place::Global(address) = at else {
+    fn in_workspace(&self, at: Location) -> Option<u64> {
+        let Location::Global(address) = at else {
             return None;
         };
         let base = self.launch.workspace?;

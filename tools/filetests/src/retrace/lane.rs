@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use ptx::ast::{AddressBase, Instruction, Operand, Space, Type, Variable};
-use shadow::hb::Place;
+use shadow::hb::Location;
 use smol_str::SmolStr;
 
 use super::alu::{compute, extend, ty};
@@ -20,7 +20,7 @@ const PATIENCE: u32 = 1_000_000;
 
 /// A thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Who {
+pub(super) struct ThreadId {
     /// Linear index of the CTA.
     pub(super) cta: u64,
     pub(super) warp: u32,
@@ -37,13 +37,13 @@ struct Frame {
 
 /// One thread.
 pub(super) struct Lane {
-    pub(super) who: Who,
+    pub(super) thread: ThreadId,
     frames: Vec<Frame>,
 }
 
 impl Lane {
     /// A thread of a kernel.
-    pub(super) fn new(who: Who, routine: usize) -> Self {
+    pub(super) fn new(thread: ThreadId, routine: usize) -> Self {
         let frame = Frame {
             routine,
             pc: 0,
@@ -51,7 +51,7 @@ impl Lane {
             params: HashMap::new(),
         };
         Self {
-            who,
+            thread,
             frames: vec![frame],
         }
     }
@@ -164,15 +164,15 @@ impl Lane {
             let [x, y] = [u64::from(of[0]), u64::from(of[1])];
             Some([number % x, number / x % y, number / x / y][axis?])
         };
-        let thread = u64::from(self.who.warp * 32 + self.who.lane);
+        let thread = u64::from(self.thread.warp * 32 + self.thread.lane);
         let cluster = u64::from(launch.cluster);
         match name {
             "%tid" => at(thread, launch.block),
-            "%ctaid" => at(self.who.cta, launch.grid),
+            "%ctaid" => at(self.thread.cta, launch.grid),
             "%ntid" => Some(launch.block[axis?].into()),
             "%nctaid" => Some(launch.grid[axis?].into()),
-            "%laneid" => Some(self.who.lane.into()),
-            "%cluster_ctarank" => Some(self.who.cta % cluster),
+            "%laneid" => Some(self.thread.lane.into()),
+            "%cluster_ctarank" => Some(self.thread.cta % cluster),
             "%cluster_nctarank" => Some(cluster),
             "WARP_SZ" => Some(32),
             "%envreg1" => Some(launch.workspace? >> 32),
@@ -218,10 +218,15 @@ impl Lane {
     }
 
     /// The place that an address means in a space.
-    pub(super) fn place(&self, launch: &Launch<'_>, space: Space, address: u64) -> Result<Place> {
+    pub(super) fn location(
+        &self,
+        launch: &Launch<'_>,
+        space: Space,
+        address: u64,
+    ) -> Result<Location> {
         let offset = match space {
-            Space::Global => return Ok(Place::Global(address)),
-            Space::Generic if address < WINDOW => return Ok(Place::Global(address)),
+            Space::Global => return Ok(Location::Global(address)),
+            Space::Generic if address < WINDOW => return Ok(Location::Global(address)),
             Space::Generic => address - WINDOW,
             // Some code keeps addresses of 32 bits.
             Space::Shared | Space::SharedCluster => address,
@@ -229,11 +234,11 @@ impl Lane {
         };
         let cluster = u64::from(launch.cluster);
         let cta = match offset / STEP {
-            0 => self.who.cta,
-            rank if rank <= cluster => self.who.cta / cluster * cluster + rank - 1,
+            0 => self.thread.cta,
+            rank if rank <= cluster => self.thread.cta / cluster * cluster + rank - 1,
             _ => return Err(Objection::unknown("an address outside of shared memory")),
         };
-        Ok(Place::Shared {
+        Ok(Location::Shared {
             cta,
             offset: (offset % STEP) as u32,
         })

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shadow::hb::Place;
+use shadow::hb::Location;
 
 use super::{Objection, Result};
 
@@ -19,7 +19,7 @@ struct Object {
 /// All of them.
 #[derive(Default)]
 pub(super) struct Mbarriers {
-    objects: HashMap<Place, Object>,
+    objects: HashMap<Location, Object>,
 }
 
 /// What a thread does with one.
@@ -51,7 +51,7 @@ pub(super) enum Operation {
 impl Mbarriers {
     /// Does it. Gives the parity of the phase before, and whether it has ended a phase, or the phase
     /// waited for is over.
-    pub(super) fn operate(&mut self, at: Place, operation: Operation) -> Result<(u64, bool)> {
+    pub(super) fn operate(&mut self, at: Location, operation: Operation) -> Result<(u64, bool)> {
         if let Operation::Init(count) = operation {
             let count = count as i64;
             let fresh = Object {

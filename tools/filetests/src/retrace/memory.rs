@@ -2,22 +2,22 @@
 
 use hashbrown::HashMap;
 
-use shadow::hb::{Place, Span};
+use shadow::hb::{Location, Span};
 
 use super::{Objection, Result};
 
 /// What is known of memory.
 pub(super) struct Memory {
-    bytes: HashMap<Place, u8>,
+    bytes: HashMap<Location, u8>,
     /// What the words of shared memory hold before something is stored there.
     shared_content: u32,
 }
 
 /// The place so many bytes behind another.
-pub(super) fn behind(place: Place, bytes: u64) -> Place {
-    match place {
-        Place::Global(address) => Place::Global(address + bytes),
-        Place::Shared { cta, offset } => Place::Shared {
+pub(super) fn behind(location: Location, bytes: u64) -> Location {
+    match location {
+        Location::Global(address) => Location::Global(address + bytes),
+        Location::Shared { cta, offset } => Location::Shared {
             cta,
             offset: offset + bytes as u32,
         },
@@ -35,37 +35,37 @@ impl Memory {
     /// Global memory from an address on.
     pub(super) fn fill(&mut self, address: u64, bytes: &[u8]) {
         for (behind, &byte) in bytes.iter().enumerate() {
-            let place = Place::Global(address + behind as u64);
-            self.bytes.insert(place, byte);
+            let location = Location::Global(address + behind as u64);
+            self.bytes.insert(location, byte);
         }
     }
 
-    fn byte(&self, place: Place) -> Result<u8> {
-        match (self.bytes.get(&place), place) {
+    fn byte(&self, location: Location) -> Result<u8> {
+        match (self.bytes.get(&location), location) {
             (Some(&byte), _) => Ok(byte),
-            (None, Place::Shared { offset, .. }) => {
+            (None, Location::Shared { offset, .. }) => {
                 Ok(self.shared_content.to_le_bytes()[offset as usize % 4])
             }
-            (None, Place::Global(address)) => {
+            (None, Location::Global(address)) => {
                 Err(Objection::unknown(format!("memory at {address:#x}")))
             }
         }
     }
 
     /// A value of up to 8 bytes.
-    pub(super) fn load(&self, place: Place, bytes: u32) -> Result<u64> {
+    pub(super) fn load(&self, location: Location, bytes: u32) -> Result<u64> {
         let mut value = 0;
         for number in (0..u64::from(bytes)).rev() {
-            value = value << 8 | u64::from(self.byte(behind(place, number))?);
+            value = value << 8 | u64::from(self.byte(behind(location, number))?);
         }
         Ok(value)
     }
 
     /// Likewise.
-    pub(super) fn store(&mut self, place: Place, bytes: u32, value: u64) {
+    pub(super) fn store(&mut self, location: Location, bytes: u32, value: u64) {
         for number in 0..u64::from(bytes) {
             let byte = (value >> (8 * number)) as u8;
-            self.bytes.insert(behind(place, number), byte);
+            self.bytes.insert(behind(location, number), byte);
         }
     }
 
@@ -73,10 +73,10 @@ impl Memory {
     pub(super) fn copy(&mut self, from: Span, to: Span) -> Result<()> {
         for number in 0..to.bytes {
             let byte = match number < from.bytes {
-                true => self.byte(behind(from.place, number.into()))?,
+                true => self.byte(behind(from.location, number.into()))?,
                 false => 0,
             };
-            self.bytes.insert(behind(to.place, number.into()), byte);
+            self.bytes.insert(behind(to.location, number.into()), byte);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! A small interpreter walks through the program's own text, one thread at a time and without warps,
 //! masks or convergence. Whenever a thread comes to an instruction that others may notice, it waits
-//! until the engine is told of it ([`runtime::traced`]); then kind, order, scope, bytes, place, line and
+//! until the engine receives it ([`runtime::traced`]); then kind, order, scope, bytes, place, line and
 //! lanes must be what the text says, and the thread goes on. So the order of the run is the device's,
 //! and everything else is found out again: which threads execute what, which addresses they compute,
 //! what they read, when barriers and mbarriers are over, and what memory holds in the end.
@@ -65,7 +65,7 @@ pub struct Launch<'a> {
 pub enum Objection {
     /// The program does something that this interpreter does not know, or that PTX leaves undefined.
     NotUnderstood(String),
-    /// The engine was told something else.
+    /// The engine has received something else.
     Differs {
         /// How many events agree before that.
         after: usize,

@@ -2,7 +2,9 @@
 //! "Memory Consistency Model" and the pages of the instructions.
 
 use ptx::ast::{Instruction, Operand, Space, Type};
-use shadow::hb::{Access, Completion, FenceKind, Kind, Order, Place, Scope, Span, Waited};
+use shadow::hb::{
+    Access, Completion, FenceKind, Location, MemoryOrder, OpKind, Scope, Span, Waited,
+};
 
 use super::code::Code;
 use super::lane::Lane;
@@ -21,7 +23,7 @@ pub(super) struct Want {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// `ld`, `st`, `atom` and `red`; the site is 0.
-    Access { access: Access, at: Place },
+    Access { access: Access, at: Location },
     /// `fence` and `membar`
     Fence { kind: FenceKind, scope: Scope },
     /// `fence.proxy.async`
@@ -54,10 +56,10 @@ pub(super) enum What {
     Wait(Waited),
     /// `mbarrier`
     Mbarrier {
-        at: Place,
+        at: Location,
         operation: Operation,
         access: Option<Access>,
-        order: Option<Order>,
+        order: Option<MemoryOrder>,
     },
     /// The end of the thread.
     Exit,
@@ -141,10 +143,10 @@ impl Reader<'_, '_> {
         self.lane.value(self.code, self.launch, &operand)
     }
 
-    fn place(&mut self, operand: usize, space: Space) -> Result<Place> {
+    fn location(&mut self, operand: usize, space: Space) -> Result<Location> {
         let operand = self.operand(operand)?.clone();
         let address = self.lane.address(self.code, self.launch, &operand)?;
-        self.lane.place(self.launch, space, address)
+        self.lane.location(self.launch, space, address)
     }
 
     fn scope(&self) -> Option<Scope> {
@@ -153,7 +155,7 @@ impl Reader<'_, '_> {
     }
 
     /// How an access orders others.
-    fn order(&self, atomic: bool) -> Result<Order> {
+    fn order(&self, atomic: bool) -> Result<MemoryOrder> {
         let scope = || {
             let none = || Objection::unknown("a strong access without a scope");
             match self.scope() {
@@ -162,26 +164,26 @@ impl Reader<'_, '_> {
             }
         };
         Ok(match () {
-            () if self.has("volatile") || self.has("mmio") => Order::Relaxed(Scope::Sys),
-            () if self.has("acq_rel") => Order::AcqRel(scope()?),
-            () if self.has("acquire") => Order::Acquire(scope()?),
-            () if self.has("release") => Order::Release(scope()?),
-            () if self.has("relaxed") || atomic => Order::Relaxed(scope()?),
-            () if self.has("nc") || self.instruction.opcode == "ldu" => Order::ReadOnly,
-            () => Order::Weak,
+            () if self.has("volatile") || self.has("mmio") => MemoryOrder::Relaxed(Scope::Sys),
+            () if self.has("acq_rel") => MemoryOrder::AcqRel(scope()?),
+            () if self.has("acquire") => MemoryOrder::Acquire(scope()?),
+            () if self.has("release") => MemoryOrder::Release(scope()?),
+            () if self.has("relaxed") || atomic => MemoryOrder::Relaxed(scope()?),
+            () if self.has("nc") || self.instruction.opcode == "ldu" => MemoryOrder::ReadOnly,
+            () => MemoryOrder::Weak,
         })
     }
 
     fn access(&mut self) -> Result<What> {
         let name = self.instruction.opcode.as_str();
         let (kind, address) = match name {
-            "st" => (Kind::Store, 0),
-            "red" => (Kind::Reduction, 0),
-            "atom" => (Kind::Rmw, 1),
-            _ => (Kind::Load, 1),
+            "st" => (OpKind::Store, 0),
+            "red" => (OpKind::Reduction, 0),
+            "atom" => (OpKind::Rmw, 1),
+            _ => (OpKind::Load, 1),
         };
         let ty = alu::ty(self.instruction)?;
-        let atomic = matches!(kind, Kind::Rmw | Kind::Reduction);
+        let atomic = matches!(kind, OpKind::Rmw | OpKind::Reduction);
         let order = self.order(atomic)?;
         // Two halves are two atomics.
         let halves = match ty {
@@ -195,7 +197,7 @@ impl Reader<'_, '_> {
             elements: u32::from(self.instruction.vector()) * halves,
             site: 0,
         };
-        let at = self.place(address, self.instruction.space())?;
+        let at = self.location(address, self.instruction.space())?;
         Ok(What::Access { access, at })
     }
 
@@ -250,11 +252,11 @@ impl Reader<'_, '_> {
             return Ok(None);
         }
         if self.has("mbarrier") {
-            let at = self.place(0, self.instruction.space())?;
+            let at = self.location(0, self.instruction.space())?;
             return Ok(Some(What::Mbarrier {
                 at,
                 operation: Operation::CopyArrive(self.has("noinc")),
-                access: Some(object(Kind::Reduction)),
+                access: Some(object(OpKind::Reduction)),
                 order: None,
             }));
         }
@@ -270,7 +272,7 @@ impl Reader<'_, '_> {
         let [to, from] = spaces[..] else {
             return Ok(None);
         };
-        let (to, from) = (self.place(0, to)?, self.place(1, from)?);
+        let (to, from) = (self.location(0, to)?, self.location(1, from)?);
         let bytes = self.number(2)? as u32;
         let with_mbarrier = self.has("mbarrier::complete_tx::bytes");
         // Anything beyond that has other operands.
@@ -279,12 +281,18 @@ impl Reader<'_, '_> {
             return Ok(None);
         }
         let ends = match with_mbarrier {
-            true => Completion::Mbarrier(self.place(3, Space::SharedCluster)?),
+            true => Completion::Mbarrier(self.location(3, Space::SharedCluster)?),
             false => Completion::Group,
         };
         Ok(Some(What::Copy {
-            from: Span { place: from, bytes },
-            to: Span { place: to, bytes },
+            from: Span {
+                location: from,
+                bytes,
+            },
+            to: Span {
+                location: to,
+                bytes,
+            },
             ends,
             bulk,
             reduces: match reduces {
@@ -297,14 +305,17 @@ impl Reader<'_, '_> {
     /// `st.async` and `red.async`: what they write comes from registers.
     fn async_store(&mut self) -> Result<What> {
         let space = self.instruction.space();
-        let (to, barrier) = (self.place(0, space)?, self.place(2, space)?);
+        let (to, barrier) = (self.location(0, space)?, self.location(2, space)?);
         let bytes = alu::ty(self.instruction)?.bytes() * u32::from(self.instruction.vector());
         Ok(What::Copy {
             from: Span {
-                place: to,
+                location: to,
                 bytes: 0,
             },
-            to: Span { place: to, bytes },
+            to: Span {
+                location: to,
+                bytes,
+            },
             ends: Completion::Mbarrier(barrier),
             bulk: false,
             reduces: match self.instruction.opcode == "red" {
@@ -317,8 +328,8 @@ impl Reader<'_, '_> {
     /// What is done to an element of the target of a copy that reduces.
     fn reduction(&self, scope: Scope) -> Result<Access> {
         Ok(Access {
-            kind: Kind::Reduction,
-            order: Order::Relaxed(scope),
+            kind: OpKind::Reduction,
+            order: MemoryOrder::Relaxed(scope),
             bytes: alu::ty(self.instruction)?.bytes(),
             elements: self.instruction.vector().into(),
             site: 0,
@@ -329,8 +340,8 @@ impl Reader<'_, '_> {
         let space = self.instruction.space();
         let scope = self.scope().unwrap_or(Scope::Cta);
         let relaxed = self.has("relaxed");
-        let order = |strong: fn(Scope) -> Order| match relaxed {
-            true => Order::Relaxed(scope),
+        let order = |strong: fn(Scope) -> MemoryOrder| match relaxed {
+            true => MemoryOrder::Relaxed(scope),
             false => strong(scope),
         };
         let first = self.first().to_owned();
@@ -338,7 +349,7 @@ impl Reader<'_, '_> {
         let waits = matches!(first.as_str(), "test_wait" | "try_wait");
         let arrives = matches!(first.as_str(), "arrive" | "arrive_drop");
         let address = usize::from(waits || arrives);
-        let at = self.place(address, space)?;
+        let at = self.location(address, space)?;
         let operation = match first.as_str() {
             "init" => Operation::Init(self.number(1)?),
             "inval" => Operation::Inval,
@@ -370,16 +381,16 @@ impl Reader<'_, '_> {
             operation,
             access: match operation {
                 Operation::Init(_) => Some(Access {
-                    order: Order::Weak,
-                    ..object(Kind::Store)
+                    order: MemoryOrder::Weak,
+                    ..object(OpKind::Store)
                 }),
                 Operation::Inval => None,
-                Operation::Wait(_) => Some(object(Kind::Load)),
-                _ => Some(object(Kind::Reduction)),
+                Operation::Wait(_) => Some(object(OpKind::Load)),
+                _ => Some(object(OpKind::Reduction)),
             },
             order: match operation {
-                Operation::Arrive { .. } => Some(order(Order::Release)),
-                Operation::Wait(_) => Some(order(Order::Acquire)),
+                Operation::Arrive { .. } => Some(order(MemoryOrder::Release)),
+                Operation::Wait(_) => Some(order(MemoryOrder::Acquire)),
                 _ => None,
             },
         }))
@@ -387,10 +398,10 @@ impl Reader<'_, '_> {
 }
 
 /// An access of an mbarrier: atomic with all others (docs/memory-model.md).
-fn object(kind: Kind) -> Access {
+fn object(kind: OpKind) -> Access {
     Access {
         kind,
-        order: Order::Relaxed(Scope::Sys),
+        order: MemoryOrder::Relaxed(Scope::Sys),
         bytes: 8,
         elements: 1,
         site: 0,

@@ -58,11 +58,11 @@ impl Builder {
     /// # Errors
     /// What nvcc says, or that it takes too long.
     pub fn build(&self, program: &Program, variant: Variant) -> Result<Built> {
-        let (options, place) = self.place(program, variant)?;
-        if !place.join(&program.name).is_file() {
-            self.compile(program, variant, &options, &place)?;
+        let (options, dir) = self.dir(program, variant)?;
+        if !dir.join(&program.name).is_file() {
+            self.compile(program, variant, &options, &dir)?;
         }
-        Ok(built(program, variant, &place))
+        Ok(built(program, variant, &dir))
     }
 
     /// What an earlier call compiled from the same files with the same options, if any has.
@@ -70,13 +70,13 @@ impl Builder {
     /// # Errors
     /// When a file cannot be read.
     pub fn find(&self, program: &Program, variant: Variant) -> Result<Option<Built>> {
-        let (_, place) = self.place(program, variant)?;
-        let there = place.join(&program.name).is_file();
-        Ok(there.then(|| built(program, variant, &place)))
+        let (_, dir) = self.dir(program, variant)?;
+        let there = dir.join(&program.name).is_file();
+        Ok(there.then(|| built(program, variant, &dir)))
     }
 
     /// nvcc's options for a variant, and its folder.
-    fn place(&self, program: &Program, variant: Variant) -> Result<(Vec<String>, PathBuf)> {
+    fn dir(&self, program: &Program, variant: Variant) -> Result<(Vec<String>, PathBuf)> {
         let options = options(program, variant, &self.arch);
         let key = self.key(program, &options)?;
         let name = format!("{}-{variant}-{key:016x}", program.name);
@@ -89,7 +89,7 @@ impl Builder {
         program: &Program,
         variant: Variant,
         options: &[String],
-        place: &Path,
+        dir: &Path,
     ) -> Result<()> {
         std::fs::create_dir_all(&self.folder)?;
         let work = tempfile::Builder::new()
@@ -106,10 +106,10 @@ impl Builder {
             .args(program.files());
         nvcc.arg("-L").arg(self.dist.libraries());
         self.finish(&mut nvcc)?;
-        if std::fs::rename(work.path(), place).is_err() && !place.join(&program.name).is_file() {
-            std::fs::remove_dir_all(place).ok();
-            std::fs::rename(work.path(), place)
-                .with_context(|| format!("cannot create {}", place.display()))?;
+        if std::fs::rename(work.path(), dir).is_err() && !dir.join(&program.name).is_file() {
+            std::fs::remove_dir_all(dir).ok();
+            std::fs::rename(work.path(), dir)
+                .with_context(|| format!("cannot create {}", dir.display()))?;
         }
         Ok(())
     }
@@ -177,15 +177,15 @@ impl Builder {
 }
 
 /// The variant that lies in a folder.
-fn built(program: &Program, variant: Variant, place: &Path) -> Built {
-    let ptx = place.join(format!("{}.ptx", program.name));
+fn built(program: &Program, variant: Variant, dir: &Path) -> Built {
+    let ptx = dir.join(format!("{}.ptx", program.name));
     let expand = |word: &str| match word {
         "{ptx}" => ptx.display().to_string(),
         _ => word.to_owned(),
     };
     let words = program.words("args", variant).into_iter();
     Built {
-        program: place.join(&program.name),
+        program: dir.join(&program.name),
         arguments: words.map(expand).collect(),
     }
 }

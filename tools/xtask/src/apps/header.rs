@@ -53,10 +53,10 @@ pub enum Expect {
 }
 
 /// A line of a file; the file by its last component, as paths differ between machines.
-pub type Place = (String, u32);
+pub type SourceLine = (String, u32);
 
-/// Two places in order; a race is an unordered pair.
-pub type Pair = (Place, Place);
+/// Two source lines in order; a race is an unordered pair.
+pub type Pair = (SourceLine, SourceLine);
 
 /// The races marked in a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -300,10 +300,10 @@ enum Mark {
 }
 
 /// One end of a race: its label, what is said of it, and where it is.
-type End = (String, Mark, Place);
+type End = (String, Mark, SourceLine);
 
 /// Where a call on the host is, which is no line of a kernel.
-pub(super) fn call() -> Place {
+pub(super) fn call() -> SourceLine {
     ("?".to_owned(), 0)
 }
 
@@ -311,7 +311,7 @@ pub(super) fn call() -> Place {
 fn ends(file: &str, marks: &[header::Mark]) -> Result<Vec<End>> {
     let mut ends = Vec::new();
     for said in marks {
-        let place = (file.to_owned(), said.line);
+        let source_line = (file.to_owned(), said.line);
         ensure!(
             said.selection.is_all(),
             "{file}:{}: the marks of a program are those of its racy variant",
@@ -323,7 +323,7 @@ fn ends(file: &str, marks: &[header::Mark]) -> Result<Vec<End>> {
             _ => Mark::Race,
         };
         for label in &said.labels {
-            ends.push((label.clone(), mark, place.clone()));
+            ends.push((label.clone(), mark, source_line.clone()));
             if said.kind == "race-with-call" {
                 ends.push((label.clone(), mark, call()));
             }
@@ -334,16 +334,16 @@ fn ends(file: &str, marks: &[header::Mark]) -> Result<Vec<End>> {
 
 /// Joins the two ends of each label.
 fn pair_up(ends: Vec<End>) -> Result<Marks> {
-    let mut labels: BTreeMap<String, (Mark, Vec<Place>)> = BTreeMap::new();
-    for (label, mark, place) in ends {
+    let mut labels: BTreeMap<String, (Mark, Vec<SourceLine>)> = BTreeMap::new();
+    for (label, mark, source_line) in ends {
         let entry = labels.entry(label.clone()).or_insert((mark, Vec::new()));
         ensure!(entry.0 == mark, "label {label} has marks of two kinds");
-        entry.1.push(place);
+        entry.1.push(source_line);
     }
     let mut marks = Marks::default();
-    for (label, (mark, mut places)) in labels {
-        places.sort();
-        let Ok([first, second]) = <[Place; 2]>::try_from(places) else {
+    for (label, (mark, mut source_lines)) in labels {
+        source_lines.sort();
+        let Ok([first, second]) = <[SourceLine; 2]>::try_from(source_lines) else {
             bail!("label {label} needs exactly two ends; a line that is both has it twice");
         };
         let kind = match mark {
@@ -372,9 +372,15 @@ mod tests {
     #[test]
     fn a_label_joins_two_lines_or_one_line_with_itself() {
         let program = read(GOOD).unwrap();
-        let place = |line| ("x.cu".to_owned(), line);
-        assert_eq!(program.marks.must, BTreeSet::from([(place(3), place(3))]));
-        assert_eq!(program.marks.may, BTreeSet::from([(place(3), place(4))]));
+        let source_line = |line| ("x.cu".to_owned(), line);
+        assert_eq!(
+            program.marks.must,
+            BTreeSet::from([(source_line(3), source_line(3))])
+        );
+        assert_eq!(
+            program.marks.may,
+            BTreeSet::from([(source_line(3), source_line(4))])
+        );
         assert_eq!(program.exit(Variant::Racy).unwrap(), 66);
         assert_eq!(program.exit(Variant::Clean).unwrap(), 0);
     }

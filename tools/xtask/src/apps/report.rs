@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use report::model::{Access, Level, Report};
 
-use super::header::{self, Pair, Place};
+use super::header::{self, Pair, SourceLine};
 
 /// The part of the report that tests look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,7 +28,9 @@ fn parse(text: &str, sources: &[String]) -> Result<Races> {
     let report = Report::from_json(text).context("not a report of cudarun-check")?;
     let mut races = Races::default();
     let mut add = |level, accesses: &[Access; 2]| {
-        let [mut first, mut second] = accesses.each_ref().map(|access| place(access, sources));
+        let [mut first, mut second] = accesses
+            .each_ref()
+            .map(|access| source_line(access, sources));
         if second < first {
             std::mem::swap(&mut first, &mut second);
         }
@@ -50,18 +52,18 @@ fn parse(text: &str, sources: &[String]) -> Result<Races> {
 }
 
 /// The innermost frame that is in one of the sources, and not in a header they include.
-fn place(access: &Access, sources: &[String]) -> Place {
+fn source_line(access: &Access, sources: &[String]) -> SourceLine {
     let frames = access.frames.iter();
-    let places = frames.map(|frame| {
+    let source_lines = frames.map(|frame| {
         (
             frame.file.rsplit('/').next().unwrap_or_default(),
             frame.line,
         )
     });
-    let own = places
+    let own = source_lines
         .clone()
         .find(|(file, _)| sources.iter().any(|source| source == file));
-    match own.or(places.clone().next()) {
+    match own.or(source_lines.clone().next()) {
         Some((file, line)) => (file.to_owned(), line),
         None => header::call(),
     }

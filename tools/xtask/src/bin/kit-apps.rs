@@ -23,13 +23,13 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Step {
     /// Compile all programs with the nvcc at hand, and write a manifest for each that is to be measured.
-    Build(Place),
+    Build(KitArgs),
     /// Run the programs of tests/apps, and compare results and verdicts with what they expect.
-    Run(Place),
+    Run(KitArgs),
     /// Measure compile time, registers and occupancy of the benchmark programs without and with checks.
-    Costs(Place),
+    Costs(KitArgs),
     /// Run the programs that are measured alone and under compute-sanitizer's racecheck.
-    Racecheck(Place),
+    Racecheck(KitArgs),
     /// Put all results together.
     Summary {
         /// The folder of the results.
@@ -38,7 +38,7 @@ enum Step {
 }
 
 #[derive(clap::Args)]
-struct Place {
+struct KitArgs {
     /// The kit's folder.
     kit: PathBuf,
     /// The folder of the results.
@@ -61,10 +61,10 @@ struct Place {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().step {
-        Step::Build(place) => apps::build(&place.settings()),
-        Step::Run(place) => apps::run(&place.settings()),
-        Step::Costs(place) => costs::run(&place.settings()),
-        Step::Racecheck(place) => racecheck::run(&place.settings()),
+        Step::Build(args) => apps::build(&args.settings()),
+        Step::Run(args) => apps::run(&args.settings()),
+        Step::Costs(args) => costs::run(&args.settings()),
+        Step::Racecheck(args) => racecheck::run(&args.settings()),
         Step::Summary { results } => summary::write(&results),
     };
     match done {
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }
 }
 
-impl Place {
+impl KitArgs {
     fn settings(self) -> apps::Settings {
         apps::Settings {
             deadline: Instant::now() + Duration::from_secs(self.budget),

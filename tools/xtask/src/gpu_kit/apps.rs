@@ -328,10 +328,10 @@ mod tests {
 
         /// What is written down of each program: what became of it, and why.
         fn outcomes(&self, file: &str) -> Vec<(String, String)> {
-            let told = std::fs::read_to_string(self.at("results").join(file)).unwrap();
-            let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+            let results = std::fs::read_to_string(self.at("results").join(file)).unwrap();
+            let results: serde_json::Value = serde_json::from_str(&results).unwrap();
             let text = |one: &serde_json::Value, key: &str| one[key].as_str().unwrap().to_owned();
-            let all = told.as_array().unwrap().iter();
+            let all = results.as_array().unwrap().iter();
             all.map(|one| (text(one, "outcome"), text(one, "why")))
                 .collect()
         }

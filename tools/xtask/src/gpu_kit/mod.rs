@@ -155,22 +155,22 @@ mod tests {
             kit.put("bin/gpu-tests", gpu_tests);
             kit.put("bin/kit-apps", kit_apps);
             kit.put("bin/bench-rodinia", "exit 0");
-            std::fs::write(kit.place("run.sh"), SCRIPT).unwrap();
+            std::fs::write(kit.path("run.sh"), SCRIPT).unwrap();
             kit
         }
 
-        fn place(&self, name: &str) -> PathBuf {
+        fn path(&self, name: &str) -> PathBuf {
             self.0.path().join(name)
         }
 
         fn put(&self, name: &str, text: &str) {
             // Copied by another process: a file that a fork of ours still has open cannot be run.
-            std::fs::write(self.place("text"), format!("#!/bin/sh\n{text}\n")).unwrap();
+            std::fs::write(self.path("text"), format!("#!/bin/sh\n{text}\n")).unwrap();
             let mut install = Command::new("install");
             install
                 .args(["-D", "-m", "755"])
-                .arg(self.place("text"))
-                .arg(self.place(name));
+                .arg(self.path("text"))
+                .arg(self.path(name));
             command::run(&mut install).unwrap();
         }
 
@@ -178,16 +178,16 @@ mod tests {
         /// noted.
         fn run(&self) -> (String, Vec<String>) {
             let old = std::env::var("PATH").unwrap();
-            let path = format!("{}:{old}", self.place("path").display());
+            let path = format!("{}:{old}", self.path("path").display());
             self.run_in(Command::new("sh").env("PATH", path))
         }
 
         fn run_in(&self, shell: &mut Command) -> (String, Vec<String>) {
             shell
-                .arg(self.place("run.sh"))
+                .arg(self.path("run.sh"))
                 .env_remove("CUDARUN_CHECK_DRIVER_SIMULATED");
             let output = command::output(shell).unwrap();
-            let steps = std::fs::read_to_string(self.place("results/steps.tsv")).unwrap();
+            let steps = std::fs::read_to_string(self.path("results/steps.tsv")).unwrap();
             let fields = |line: &str| line.rsplit_once('\t').unwrap().0.replace('\t', " ");
             (output, steps.lines().map(fields).collect())
         }
@@ -236,9 +236,9 @@ mod tests {
         assert_eq!(steps.len(), 7);
         let sum: u32 = steps.iter().sum();
         assert!(sum < 480, "{sum} s");
-        let told = steps.iter().map(u32::to_string).collect::<Vec<_>>();
-        let told = format!("Steps end within {} s = {sum} s;", told.join(" + "));
-        assert!(SCRIPT.contains(&told), "{told}");
+        let stated = steps.iter().map(u32::to_string).collect::<Vec<_>>();
+        let stated = format!("Steps end within {} s = {sum} s;", stated.join(" + "));
+        assert!(SCRIPT.contains(&stated), "{stated}");
     }
 
     #[test]
@@ -268,8 +268,8 @@ mod tests {
             "echo \"$1 by $(command -v nvcc) with $LD_LIBRARY_PATH\"",
         );
         kit.put("cuda/bin/nvcc", "exit 0");
-        std::fs::create_dir(kit.place("path")).unwrap();
-        let link = |name: &str, to: &Path| std::os::unix::fs::symlink(to, kit.place(name)).unwrap();
+        std::fs::create_dir(kit.path("path")).unwrap();
+        let link = |name: &str, to: &Path| std::os::unix::fs::symlink(to, kit.path(name)).unwrap();
         // All that the script calls, and nothing else: there may be a compiler in the same folder.
         for name in [
             "cut", "date", "dirname", "mkdir", "nproc", "readlink", "rm", "sed", "sh", "tail",
@@ -280,20 +280,20 @@ mod tests {
         let built = || {
             let mut shell = Command::new("sh");
             shell
-                .env("PATH", kit.place("path"))
-                .env("CUDA_HOME", kit.place("cuda"))
+                .env("PATH", kit.path("path"))
+                .env("CUDA_HOME", kit.path("cuda"))
                 .env_remove("LD_LIBRARY_PATH");
             let (output, _) = kit.run_in(&mut shell);
             let line = output.lines().find(|line| line.starts_with("build by "));
             line.unwrap().to_owned()
         };
-        let cuda = kit.place("cuda");
-        let told = |nvcc: PathBuf| {
+        let cuda = kit.path("cuda");
+        let expected = |nvcc: PathBuf| {
             let (nvcc, cuda) = (nvcc.display(), cuda.display());
             format!("build by {nvcc} with {cuda}/lib64:{cuda}/lib")
         };
-        assert_eq!(built(), told(cuda.join("bin/nvcc")));
+        assert_eq!(built(), expected(cuda.join("bin/nvcc")));
         link("path/nvcc", &cuda.join("bin/nvcc"));
-        assert_eq!(built(), told(kit.place("path/nvcc")));
+        assert_eq!(built(), expected(kit.path("path/nvcc")));
     }
 }

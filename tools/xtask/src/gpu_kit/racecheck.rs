@@ -73,15 +73,15 @@ fn run_with(settings: &Settings, builder: &Builder, sanitizer: &PathBuf) -> Resu
                 }
             }
         }
-        let told = |seconds: Option<f64>| match seconds {
+        let shown = |seconds: Option<f64>| match seconds {
             Some(seconds) => format!("{seconds:.2} s"),
             None => "not measured".to_owned(),
         };
         println!(
             "{:<16} alone {:<14} racecheck {:<14} {}",
             figures.program,
-            told(figures.alone_seconds),
-            told(figures.racecheck_seconds),
+            shown(figures.alone_seconds),
+            shown(figures.racecheck_seconds),
             figures.why.as_deref().unwrap_or_default()
         );
         all.push(figures);
@@ -182,14 +182,14 @@ mod tests {
             builder.build(&program, Variant::Clean).unwrap();
         }
         assert!(!run_with(&settings, &builder, &at("compute-sanitizer")).unwrap());
-        let told = std::fs::read_to_string(at("results/racecheck.json")).unwrap();
-        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        assert_eq!(told[0]["why"], "it exits with 3 by itself");
-        assert!(told[0]["racecheck_seconds"].is_null());
+        let results = std::fs::read_to_string(at("results/racecheck.json")).unwrap();
+        let results: serde_json::Value = serde_json::from_str(&results).unwrap();
+        assert_eq!(results[0]["why"], "it exits with 3 by itself");
+        assert!(results[0]["racecheck_seconds"].is_null());
         for (index, found) in [(1, false), (2, true)] {
-            assert!(told[index]["alone_seconds"].is_number(), "{told}");
-            assert!(told[index]["racecheck_seconds"].is_number(), "{told}");
-            assert_eq!(told[index]["found"], found, "{told}");
+            assert!(results[index]["alone_seconds"].is_number(), "{results}");
+            assert!(results[index]["racecheck_seconds"].is_number(), "{results}");
+            assert_eq!(results[index]["found"], found, "{results}");
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn write(results: &Path) -> Result<bool> {
         "step", "ended", "seconds"
     );
     let mut good = true;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for step in &steps {
         let mut fields = step.split('\t');
         let mut field = || fields.next().unwrap_or_default();
@@ -57,11 +57,11 @@ pub fn write(results: &Path) -> Result<bool> {
             _ => String::new(),
         };
         println!("{name:<8} {ended:<12} {seconds:>7}  {what}");
-        told.push(json!({ "step": name, "exit": code, "seconds": seconds, "ended": ended }));
+        reported.push(json!({ "step": name, "exit": code, "seconds": seconds, "ended": ended }));
     }
     let all = json!({
         "about": about,
-        "steps": told,
+        "steps": reported,
         "race": race,
         "build": build,
         "apps": apps,
@@ -89,7 +89,7 @@ fn read(path: &Path) -> Value {
 }
 
 /// `12 right, 1 wrong`
-fn tell(counts: &BTreeMap<String, u64>) -> String {
+fn listed(counts: &BTreeMap<String, u64>) -> String {
     match counts.is_empty() {
         true => NOTHING.to_owned(),
         false => {
@@ -108,7 +108,7 @@ fn outcomes(list: &Value) -> String {
         let outcome = one["outcome"].as_str().unwrap_or("?");
         *counts.entry(outcome.to_owned()).or_default() += 1;
     }
-    tell(&counts)
+    listed(&counts)
 }
 
 fn findings(race: &Value) -> String {
@@ -118,7 +118,7 @@ fn findings(race: &Value) -> String {
             *counts.entry(finding.replace('-', " ")).or_default() += count.as_u64().unwrap_or(0);
         }
     }
-    tell(&counts)
+    listed(&counts)
 }
 
 /// `16 modules compiled in 1.2 s, and with checks in 20.3 s`
@@ -203,15 +203,15 @@ mod tests {
             { "alone_seconds": 1.0, "racecheck_seconds": 8.0 },
             { "alone_seconds": 1.0, "racecheck_seconds": null },
         ]);
-        let told = "2 programs, 4.00 x (geometric mean of whole processes)";
-        assert_eq!(slowdown(&figures), told);
+        let expected = "2 programs, 4.00 x (geometric mean of whole processes)";
+        assert_eq!(slowdown(&figures), expected);
         let figures = json!({ "programs": [
             { "unchecked": { "runs": 3 }, "checked": { "runs": 2 } },
             { "unchecked": { "runs": 3 }, "checked": null },
             { "unchecked": { "runs": 3 }, "checked": { "runs": 3 } },
         ] });
-        let told = "2 of 3 programs measured, 2 runs or more";
-        assert_eq!(benchmarks(&figures), told);
+        let expected = "2 of 3 programs measured, 2 runs or more";
+        assert_eq!(benchmarks(&figures), expected);
         assert_eq!(benchmarks(&all["bench"]), NOTHING);
         put("steps.tsv", "race\t0\t3\nbench\t124\t60\n");
         assert!(!write(folder.path()).unwrap());

@@ -206,11 +206,11 @@ mod tests {
             ("through", &["license.txt"]),
             ("bare", &[]),
         ] {
-            let place = folder.path().join(name);
-            std::fs::create_dir(&place).unwrap();
-            std::fs::write(place.join("README.md"), "no licence").unwrap();
+            let dir = folder.path().join(name);
+            std::fs::create_dir(&dir).unwrap();
+            std::fs::write(dir.join("README.md"), "no licence").unwrap();
             for file in files {
-                std::fs::write(place.join(file), "Do what you like.\r\n").unwrap();
+                std::fs::write(dir.join(file), "Do what you like.\r\n").unwrap();
             }
         }
         let other = Some("registry");

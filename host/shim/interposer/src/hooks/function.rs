@@ -366,7 +366,7 @@ impl State {
         own
     }
 
-    /// Finds out whether a function of which the driver has told is that of a kernel that is known.
+    /// Finds out whether a function that the driver has returned is that of a kernel that is known.
     pub(super) fn adopt(&mut self, real: &'static Api, function: u64) {
         if self.functions.contains_key(&function) {
             return;

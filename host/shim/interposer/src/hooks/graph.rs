@@ -10,7 +10,7 @@ use driver::pointer::Ptr;
 use driver::sys::*;
 
 use super::launch::{Params, UNKNOWN};
-use super::nodes::{self, Places};
+use super::nodes::{self, SlotUse};
 use crate::state::{State, with_started};
 
 /// The capture that a stream is in, if any: the graph that it ends in.
@@ -60,23 +60,23 @@ pub(crate) unsafe fn cuStreamBeginCaptureToGraph(
 
 impl State {
     /// The hidden parameter of a new node of a graph. A capture that has failed has none, and gets no node.
-    pub(super) fn new_place(&mut self, context: u64, graph: u64) -> Option<u64> {
+    pub(super) fn new_slot(&mut self, context: u64, graph: u64) -> Option<u64> {
         match graph == 0 || self.bodies.contains(&graph) {
             true => self.session.idle(context),
-            false => self.session.keep_place(context),
+            false => self.session.keep_slot(context),
         }
     }
 }
 
 /// Hands the parameters of a kernel's node to the driver, with the hidden one if it has one, which
-/// `place` chooses for a context.
+/// `choose_slot` chooses for a context.
 ///
 /// # Safety
 /// `node` is what the driver takes for a kernel node.
 pub(super) unsafe fn with_hidden(
     real: &'static Api,
     node: &CUDA_KERNEL_NODE_PARAMS,
-    place: impl FnOnce(&mut State, u64) -> Option<u64>,
+    choose_slot: impl FnOnce(&mut State, u64) -> Option<u64>,
     go: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS) -> CUresult,
 ) -> CUresult {
     let asked = nodes::asked(node, [0; 3]);
@@ -85,7 +85,7 @@ pub(super) unsafe fn with_hidden(
         // SAFETY: no parameters are named.
         let (context, function, _) = unsafe { state.kernel(real, &asked, UNKNOWN) }?;
         function.hidden?;
-        Some((function, place(state, context)))
+        Some((function, choose_slot(state, context)))
     });
     match found.flatten() {
         Some((function, Some(hidden))) => {
@@ -112,12 +112,12 @@ pub(super) unsafe fn with_hidden(
 pub(super) unsafe fn with_hidden_v1(
     real: &'static Api,
     old: CUDA_KERNEL_NODE_PARAMS_v1,
-    place: impl FnOnce(&mut State, u64) -> Option<u64>,
+    choose_slot: impl FnOnce(&mut State, u64) -> Option<u64>,
     go: impl FnOnce(*const CUDA_KERNEL_NODE_PARAMS_v1) -> CUresult,
 ) -> CUresult {
     // SAFETY: by the contract.
     unsafe {
-        with_hidden(real, &old.into(), place, |node| {
+        with_hidden(real, &old.into(), choose_slot, |node| {
             go(&CUDA_KERNEL_NODE_PARAMS_v1 {
                 kernel_params: node.kernel_params,
                 extra: node.extra,
@@ -134,7 +134,7 @@ pub(super) unsafe fn with_hidden_v1(
 pub(super) unsafe fn with_hidden_any(
     real: &'static Api,
     given: *mut CUgraphNodeParams,
-    place: impl FnOnce(&mut State, u64) -> Option<u64>,
+    choose_slot: impl FnOnce(&mut State, u64) -> Option<u64>,
     go: impl FnOnce(*mut CUgraphNodeParams) -> CUresult,
 ) -> CUresult {
     // SAFETY: by the contract.
@@ -144,7 +144,9 @@ pub(super) unsafe fn with_hidden_any(
     match any.kernel() {
         // SAFETY: by the contract.
         Some(kernel) => unsafe {
-            with_hidden(real, &kernel, place, |node| go(&mut any.with_kernel(*node)))
+            with_hidden(real, &kernel, choose_slot, |node| {
+                go(&mut any.with_kernel(*node))
+            })
         },
         None => go(given),
     }
@@ -159,7 +161,7 @@ pub(crate) unsafe fn cuGraphAddKernelNode(
     node_params: *const CUDA_KERNEL_NODE_PARAMS,
 ) -> CUresult {
     let number = graph.expose_provenance() as u64;
-    let place = |state: &mut State, context| state.new_place(context, number);
+    let choose_slot = |state: &mut State, context| state.new_slot(context, number);
     let go = |node: *const CUDA_KERNEL_NODE_PARAMS| {
         // SAFETY: the caller keeps the conditions of the C function.
         unsafe { real.cuGraphAddKernelNode(node_out, graph, dependencies, num_dependencies, node) }
@@ -167,7 +169,7 @@ pub(crate) unsafe fn cuGraphAddKernelNode(
     // SAFETY: as above.
     match unsafe { Ptr::new(node_params) }.get() {
         // SAFETY: as above.
-        Ok(node) => unsafe { with_hidden(real, &node, place, |node| go(node)) },
+        Ok(node) => unsafe { with_hidden(real, &node, choose_slot, |node| go(node)) },
         Err(_) => go(node_params),
     }
 }
@@ -181,7 +183,7 @@ pub(crate) unsafe fn cuGraphAddKernelNode_v1(
     node_params: *const CUDA_KERNEL_NODE_PARAMS_v1,
 ) -> CUresult {
     let number = graph.expose_provenance() as u64;
-    let place = |state: &mut State, context| state.new_place(context, number);
+    let choose_slot = |state: &mut State, context| state.new_slot(context, number);
     let go = |node: *const CUDA_KERNEL_NODE_PARAMS_v1| {
         // SAFETY: the caller keeps the conditions of the C function.
         unsafe {
@@ -191,7 +193,7 @@ pub(crate) unsafe fn cuGraphAddKernelNode_v1(
     // SAFETY: as above.
     match unsafe { Ptr::new(node_params) }.get() {
         // SAFETY: as above.
-        Ok(old) => unsafe { with_hidden_v1(real, old, place, go) },
+        Ok(old) => unsafe { with_hidden_v1(real, old, choose_slot, go) },
         Err(_) => go(node_params),
     }
 }
@@ -208,10 +210,10 @@ unsafe fn add_any(
     go: impl FnOnce(*mut CUgraphNodeParams) -> CUresult,
 ) -> CUresult {
     let number = graph.expose_provenance() as u64;
-    let place = |state: &mut State, context| state.new_place(context, number);
+    let choose_slot = |state: &mut State, context| state.new_slot(context, number);
     // SAFETY: by the contract.
     unsafe {
-        let result = with_hidden_any(real, node_params, place, go);
+        let result = with_hidden_any(real, node_params, choose_slot, go);
         if result == CUresult::SUCCESS
             && let Ok(any) = Ptr::new(node_params).get()
         {
@@ -258,7 +260,7 @@ unsafe fn nested(real: &'static Api, graph: u64, node_out: *mut CUgraphNode) {
         if state.bodies.contains(&graph)
             && let Some(child) = nodes::child(real, node)
         {
-            state.nodes_of(real, child, Places::Idle, &[], &mut Vec::new());
+            state.nodes_of(real, child, SlotUse::Idle, &[], &mut Vec::new());
             state.bodies.insert(child);
         }
     });
@@ -317,8 +319,8 @@ pub(crate) unsafe fn cuGraphAddChildGraphNode(
     }
 }
 
-/// Chooses the place of a node whose parameters are set anew: the one it has, if any.
-fn place_of(real: &'static Api, node: CUgraphNode) -> impl FnOnce(&mut State, u64) -> Option<u64> {
+/// Chooses the record slot of a node whose parameters are set anew: the one it has, if any.
+fn slot_of(real: &'static Api, node: CUgraphNode) -> impl FnOnce(&mut State, u64) -> Option<u64> {
     let node = node.expose_provenance() as u64;
     move |state, context| {
         let now = nodes::params(real, node).and_then(|params| {
@@ -328,7 +330,7 @@ fn place_of(real: &'static Api, node: CUgraphNode) -> impl FnOnce(&mut State, u6
         });
         match now {
             Some(now) => Some(now),
-            // Whether its graph may have a place is not known here: it gets one when it is made
+            // Whether its graph may have a record slot is not known here: it gets one when it is made
             // executable.
             None => state.session.idle(context),
         }
@@ -347,7 +349,7 @@ pub(crate) unsafe fn cuGraphKernelNodeSetParams(
     // SAFETY: as above.
     match unsafe { Ptr::new(node_params) }.get() {
         // SAFETY: as above.
-        Ok(given) => unsafe { with_hidden(real, &given, place_of(real, node), |node| go(node)) },
+        Ok(given) => unsafe { with_hidden(real, &given, slot_of(real, node), |node| go(node)) },
         Err(_) => go(node_params),
     }
 }
@@ -364,7 +366,7 @@ pub(crate) unsafe fn cuGraphKernelNodeSetParams_v1(
     // SAFETY: as above.
     match unsafe { Ptr::new(node_params) }.get() {
         // SAFETY: as above.
-        Ok(old) => unsafe { with_hidden_v1(real, old, place_of(real, node), go) },
+        Ok(old) => unsafe { with_hidden_v1(real, old, slot_of(real, node), go) },
         Err(_) => go(node_params),
     }
 }
@@ -376,7 +378,7 @@ pub(crate) unsafe fn cuGraphNodeSetParams(
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
-        with_hidden_any(real, node_params, place_of(real, node), |params| {
+        with_hidden_any(real, node_params, slot_of(real, node), |params| {
             real.cuGraphNodeSetParams(node, params)
         })
     }

@@ -9,7 +9,7 @@ use runtime::session::Node;
 
 use super::graph::{capture, with_hidden, with_hidden_any, with_hidden_v1};
 use super::launch;
-use super::nodes::{self, Places};
+use super::nodes::{self, SlotUse};
 use crate::state::{State, current, with_started};
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`
@@ -27,12 +27,12 @@ unsafe fn instantiate(
     go: impl FnOnce() -> CUresult,
 ) -> CUresult {
     let graph = graph.expose_provenance() as u64;
-    // Nobody tells when the device has launched it.
-    let places = match flags & DEVICE_LAUNCH {
-        0 => Places::Own,
-        _ => Places::Idle,
+    // Nobody reports when the device has launched it.
+    let slot_use = match flags & DEVICE_LAUNCH {
+        0 => SlotUse::Own,
+        _ => SlotUse::Idle,
     };
-    let nodes = with_started(|state| state.nodes_of(real, graph, places, &[], &mut Vec::new()));
+    let nodes = with_started(|state| state.nodes_of(real, graph, slot_use, &[], &mut Vec::new()));
     let result = go();
     if let (CUresult::SUCCESS, Some(mut nodes)) = (result, nodes) {
         // SAFETY: by the contract.
@@ -133,7 +133,7 @@ fn update(
     let graph = graph.expose_provenance() as u64;
     let exec = exec.expose_provenance() as u64;
     let nodes =
-        with_started(|state| state.nodes_of(real, graph, Places::Own, &[], &mut Vec::new()));
+        with_started(|state| state.nodes_of(real, graph, SlotUse::Own, &[], &mut Vec::new()));
     let result = go();
     if let (CUresult::SUCCESS, Some(new)) = (result, nodes) {
         with_started(|state| {
@@ -186,7 +186,7 @@ fn is(node: &Node, handle: u64) -> bool {
 }
 
 /// Lets a kernel in an executable graph run the program's own code, if what it is set to proves that it has no races.
-/// It keeps its place.
+/// It keeps its record slot.
 fn set_own(
     real: &'static Api,
     exec: CUgraphExec,
@@ -227,7 +227,7 @@ fn set_own(
     result == CUresult::SUCCESS
 }
 
-/// Sets the parameters of a kernel in an executable graph: it keeps its place.
+/// Sets the parameters of a kernel in an executable graph: it keeps its record slot.
 ///
 /// # Safety
 /// `set` hands the driver what it takes for a kernel node, which `params` says.
@@ -247,17 +247,17 @@ unsafe fn set_kernel<T>(
     let exec = exec.expose_provenance() as u64;
     let node = node.expose_provenance() as u64;
     let mut chosen = None;
-    let mut place = |state: &mut State, context| {
+    let mut choose_slot = |state: &mut State, context| {
         let nodes = state.session.exec(exec);
         let now = nodes.iter().find(|of| is(of, node));
         let now = now.and_then(|of| of.parameter);
         chosen = match now {
             Some(now) => Some(now),
-            None => state.session.keep_place(context),
+            None => state.session.keep_slot(context),
         };
         chosen
     };
-    let result = set(&mut place, given);
+    let result = set(&mut choose_slot, given);
     if let (CUresult::SUCCESS, Some(params)) = (result, params) {
         let asked = nodes::asked(&params, nodes::cluster(real, node));
         let given = nodes::given(real, node, &params);
@@ -304,13 +304,15 @@ pub(crate) unsafe fn cuGraphExecKernelNodeSetParams(
     };
     // SAFETY: as above.
     unsafe {
-        let set = |place: Place<'_>, given| with_hidden(real, &given, place, |node| go(node));
+        let set = |choose_slot: ChooseSlot<'_>, given| {
+            with_hidden(real, &given, choose_slot, |node| go(node))
+        };
         set_kernel(real, exec, node, Some(given), set, given)
     }
 }
 
-/// Who chooses a place.
-type Place<'a> = &'a mut dyn FnMut(&mut State, u64) -> Option<u64>;
+/// Who chooses a record slot.
+type ChooseSlot<'a> = &'a mut dyn FnMut(&mut State, u64) -> Option<u64>;
 
 pub(crate) unsafe fn cuGraphExecKernelNodeSetParams_v1(
     real: &'static Api,
@@ -328,7 +330,7 @@ pub(crate) unsafe fn cuGraphExecKernelNodeSetParams_v1(
     };
     // SAFETY: as above.
     unsafe {
-        let set = |place: Place<'_>, given| with_hidden_v1(real, given, place, go);
+        let set = |choose_slot: ChooseSlot<'_>, given| with_hidden_v1(real, given, choose_slot, go);
         set_kernel(real, exec, node, Some(given.into()), set, given)
     }
 }
@@ -351,7 +353,8 @@ pub(crate) unsafe fn cuGraphExecNodeSetParams(
     let kernel = any.ok().and_then(|any| any.kernel());
     // SAFETY: as above.
     unsafe {
-        let set = |place: Place<'_>, given| with_hidden_any(real, given, place, go);
+        let set =
+            |choose_slot: ChooseSlot<'_>, given| with_hidden_any(real, given, choose_slot, go);
         set_kernel(real, exec, node, kernel, set, node_params)
     }
 }
@@ -370,7 +373,7 @@ fn set_child(
     let new = with_started(|state| {
         let others = state.session.exec(exec).iter().filter(|of| !within(of));
         let mut taken: Vec<u64> = others.filter_map(|of| of.parameter).collect();
-        state.nodes_of(real, child, Places::Own, &[node], &mut taken)
+        state.nodes_of(real, child, SlotUse::Own, &[node], &mut taken)
     });
     let result = go();
     if let (CUresult::SUCCESS, Some(new)) = (result, new) {

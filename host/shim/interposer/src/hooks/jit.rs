@@ -7,7 +7,7 @@ use driver::sys::*;
 
 /// Bytes that the compiler may write about one text.
 const LOG_BYTES: usize = 8 << 10;
-/// Characters of its first line that are told.
+/// Characters of its first line that are reported.
 const LINE_LENGTH: usize = 300;
 
 /// How a text is to be compiled.

@@ -18,7 +18,7 @@ use crate::state::{Function, State, current, with_started};
 
 /// A launch as the program asks for it.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct RequestedLaunch {
     /// Handle of the function or kernel.
     pub(super) function: u64,
     pub(super) grid: [u32; 3],
@@ -156,7 +156,7 @@ impl State {
     pub(super) unsafe fn kernel(
         &mut self,
         real: &Api,
-        asked: &Asked,
+        asked: &RequestedLaunch,
         given: Given,
     ) -> Option<(u64, Function, Kernel)> {
         let function = self.functions.get(&asked.function)?.clone();
@@ -274,7 +274,7 @@ type Call<'a> = &'a mut dyn FnMut(CUfunction, *mut *mut c_void, *mut *mut c_void
 
 /// A launch that the program asks for. Only [`launch`] makes one, by its contract.
 pub(super) struct Launching<'a> {
-    asked: &'a Asked,
+    asked: &'a RequestedLaunch,
     stream: CUstream,
     given: Given,
     go: Call<'a>,
@@ -301,12 +301,12 @@ impl Launching<'_> {
                 false => now,
             };
             here = Some(gpu::here(now));
-            let asked = Asked { context, ..*asked };
+            let asked = RequestedLaunch { context, ..*asked };
             // SAFETY: by the contract of the launch.
             let (context, function, kernel) = unsafe { state.kernel(real, &asked, given) }?;
             Some(match super::graph::capture(real, stream) {
                 Some(capture) => {
-                    let parameter = state.new_place(context, capture);
+                    let parameter = state.new_slot(context, capture);
                     Plan::Node(function, parameter)
                 }
                 None => {
@@ -428,7 +428,7 @@ pub(super) fn nowhere(real: &Api) -> CUresult {
 /// `params` and `extra` are what a launch of the function takes.
 pub(super) unsafe fn launch(
     real: &'static Api,
-    asked: &Asked,
+    asked: &RequestedLaunch,
     stream: CUstream,
     given: Given,
     mut go: impl FnMut(CUfunction, *mut *mut c_void, *mut *mut c_void) -> CUresult,
@@ -457,7 +457,7 @@ pub(crate) unsafe fn cuLaunchKernel(
     kernel_params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> CUresult {
-    let asked = Asked {
+    let asked = RequestedLaunch {
         function: func.expose_provenance() as u64,
         grid: [grid_dim_x, grid_dim_y, grid_dim_z],
         block: [block_dim_x, block_dim_y, block_dim_z],
@@ -496,7 +496,7 @@ pub(crate) unsafe fn cuLaunchCooperativeKernel(
     stream: CUstream,
     kernel_params: *mut *mut c_void,
 ) -> CUresult {
-    let asked = Asked {
+    let asked = RequestedLaunch {
         function: func.expose_provenance() as u64,
         grid: [grid_dim_x, grid_dim_y, grid_dim_z],
         block: [block_dim_x, block_dim_y, block_dim_z],
@@ -528,7 +528,7 @@ pub(crate) unsafe fn cuLaunchKernelEx(
         // SAFETY: as above.
         return unsafe { real.cuLaunchKernelEx(config, func, kernel_params, extra) };
     };
-    let mut asked = Asked {
+    let mut asked = RequestedLaunch {
         function: func.expose_provenance() as u64,
         grid: [given.grid_dim_x, given.grid_dim_y, given.grid_dim_z],
         block: [given.block_dim_x, given.block_dim_y, given.block_dim_z],
@@ -604,7 +604,7 @@ unsafe fn on_devices(
     let Some(&one) = list.get(index) else {
         return go(list);
     };
-    let asked = Asked {
+    let asked = RequestedLaunch {
         function: one.function.expose_provenance() as u64,
         grid: [one.grid_dim_x, one.grid_dim_y, one.grid_dim_z],
         block: [one.block_dim_x, one.block_dim_y, one.block_dim_z],

@@ -335,14 +335,14 @@ impl Loading<'_> {
                 let entered = into_context(real, handle);
                 if let Err(error) = entered {
                     (self.unload)(handle);
-                    return Err((error, told(error, &log)));
+                    return Err((error, refusal(error, &log)));
                 }
                 log.keep();
                 return Ok(handle);
             }
             match result {
                 CUresult::SUCCESS => Ok(handle),
-                error => Err((error, told(error, &log))),
+                error => Err((error, refusal(error, &log))),
             }
         };
         let taken = first_taken(real, &text, ptx, &original.origin, *limit, compile);
@@ -356,7 +356,7 @@ impl Loading<'_> {
 }
 
 /// Loads `text`, which is `ptx`, in the first of several ways that the driver takes, by `compile`. Gives the handle and
-/// what the user is to be told, or why there is none.
+/// what is to be reported to the user, or why there is none.
 fn first_taken(
     real: &'static Api,
     text: &CStr,
@@ -415,7 +415,7 @@ fn in_room(mut ask: impl FnMut() -> (CUresult, u64)) -> (CUresult, u64) {
 }
 
 /// What the driver has to say about a text that it does not take.
-fn told(error: CUresult, log: &Log) -> String {
+fn refusal(error: CUresult, log: &Log) -> String {
     match log.first_line() {
         Some(line) => format!("{error}: {line}"),
         None => error.to_string(),

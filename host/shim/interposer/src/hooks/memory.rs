@@ -20,7 +20,7 @@ enum Lives {
     Device,
 }
 
-/// Asks for memory, and once more with less shadow memory if there is none left; tells the checker
+/// Asks for memory, and once more with less shadow memory if there is none left; notifies the checker
 /// of what was got.
 fn allocate(
     call: &str,
@@ -62,7 +62,7 @@ pub(super) fn make_room() -> bool {
     yielded == Some(true)
 }
 
-/// Tells the checker of memory that is given back, before it can be somebody else's.
+/// Notifies the checker of memory that is given back, before it can be somebody else's.
 fn free(address: u64, give: impl FnOnce() -> CUresult) -> CUresult {
     with_started(|state| {
         state.memory.remove(&address);
@@ -246,7 +246,7 @@ pub(crate) unsafe fn cuGraphAddMemAllocNode(
     }
 }
 
-/// Tells the checker of the memory of an allocation node. The driver cannot be asked about it, because it knows that memory
+/// Notifies the checker of the memory of an allocation node. The driver cannot be asked about it, because it knows that memory
 /// only while the graph runs.
 pub(super) fn of_graph(made: &CUDA_MEM_ALLOC_NODE_PARAMS) {
     with(|state| {

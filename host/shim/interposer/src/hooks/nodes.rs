@@ -1,8 +1,8 @@
-//! The kernels of a graph, as the driver tells of them.
+//! The kernels of a graph, as the driver returns them.
 //!
 //! Graphs are captured, put together by hand, cloned and nested; what they are in the end is asked
 //! of the driver when an executable graph is made. The hidden parameter that a node holds then says
-//! which place is its own, and no history has to be followed.
+//! which record slot is its own, and no history has to be followed.
 
 use driver::pointer::Ptr;
 use driver::steps::Block;
@@ -10,26 +10,26 @@ use driver::sys::*;
 use runtime::session::{Kernel, Node};
 
 use super::function::name_of;
-use super::launch::{Asked, Given, Params, UNKNOWN, values};
+use super::launch::{Given, Params, RequestedLaunch, UNKNOWN, values};
 use crate::state::{Function, State};
 use crate::without_ptx;
 
 /// What becomes of the hidden parameters of a graph's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Places {
-    /// Each node has a place of its own.
+pub(super) enum SlotUse {
+    /// Each node has a record slot of its own.
     Own,
     /// None is checked, because nobody knows when, and how often, it runs.
     Idle,
 }
 
 /// A launch as the parameters of a node ask for it.
-pub(super) fn asked(node: &CUDA_KERNEL_NODE_PARAMS, cluster: [u32; 3]) -> Asked {
+pub(super) fn asked(node: &CUDA_KERNEL_NODE_PARAMS, cluster: [u32; 3]) -> RequestedLaunch {
     let handle = match node.func.is_null() {
         true => node.kern.expose_provenance(),
         false => node.func.expose_provenance(),
     };
-    Asked {
+    RequestedLaunch {
         function: handle as u64,
         grid: [node.grid_dim_x, node.grid_dim_y, node.grid_dim_z],
         block: [node.block_dim_x, node.block_dim_y, node.block_dim_z],
@@ -54,7 +54,7 @@ pub(super) fn params(real: &Api, node: u64) -> Option<CUDA_KERNEL_NODE_PARAMS> {
 /// The hidden parameter that a node has.
 pub(super) fn hidden(function: &Function, node: &CUDA_KERNEL_NODE_PARAMS) -> Option<u64> {
     let offset = function.hidden? as usize;
-    // SAFETY: the driver has told of its own copies, which have the hidden parameter too.
+    // SAFETY: the driver has returned its own copies, which have the hidden parameter too.
     unsafe {
         match node.kernel_params.is_null() {
             false => {
@@ -74,12 +74,12 @@ pub(super) fn hidden(function: &Function, node: &CUDA_KERNEL_NODE_PARAMS) -> Opt
 
 impl State {
     /// The kernels of a graph that is about to be made executable, child graphs included, and their
-    /// places, none of which is among `taken`.
+    /// record slots, none of which is among `taken`.
     pub(super) fn nodes_of(
         &mut self,
         real: &'static Api,
         graph: u64,
-        places: Places,
+        slot_use: SlotUse,
         path: &[u64],
         taken: &mut Vec<u64>,
     ) -> Vec<Node> {
@@ -88,11 +88,11 @@ impl State {
             let path = [path, &[node]].concat();
             match kind(real, node) {
                 Some(CUgraphNodeParams::KERNEL) => {
-                    found.extend(self.node(real, node, places, path, taken));
+                    found.extend(self.node(real, node, slot_use, path, taken));
                 }
                 Some(CUgraphNodeParams::GRAPH) => {
                     if let Some(child) = child(real, node) {
-                        found.extend(self.nodes_of(real, child, places, &path, taken));
+                        found.extend(self.nodes_of(real, child, slot_use, &path, taken));
                     }
                 }
                 _ => {}
@@ -131,12 +131,12 @@ impl State {
         found
     }
 
-    /// A kernel's node, after it has got a place where it should have one.
+    /// A kernel's node, after it has got a record slot where it should have one.
     fn node(
         &mut self,
         real: &'static Api,
         node: u64,
-        places: Places,
+        slot_use: SlotUse,
         path: Vec<u64>,
         taken: &mut Vec<u64>,
     ) -> Option<Node> {
@@ -144,14 +144,14 @@ impl State {
         let asked = asked(&params, cluster(real, node));
         let given = given(real, node, &params);
         self.adopt(real, asked.function);
-        // SAFETY: the driver has told of its own copies.
+        // SAFETY: the driver has returned its own copies.
         let (context, function, kernel) = unsafe { self.kernel(real, &asked, given) }?;
         let mut parameter = hidden(&function, &params);
         if let Some(now) = parameter {
             let kept = self.session.is_kept(context, now);
-            let wanted = match places {
-                Places::Idle if kept => self.session.idle(context),
-                Places::Own if !kept || taken.contains(&now) => self.session.keep_place(context),
+            let wanted = match slot_use {
+                SlotUse::Idle if kept => self.session.idle(context),
+                SlotUse::Own if !kept || taken.contains(&now) => self.session.keep_slot(context),
                 _ => None,
             };
             if let Some(wanted) = wanted
@@ -162,7 +162,7 @@ impl State {
             }
             taken.extend(parameter);
         }
-        let may = places == Places::Own && parameter.is_some() && may_be_own(&asked, given);
+        let may = slot_use == SlotUse::Own && parameter.is_some() && may_be_own(&asked, given);
         Some(Node {
             own: may && self.own_of(real, asked.function, &kernel).is_some(),
             context,
@@ -188,10 +188,10 @@ impl State {
         };
         let function = self.functions.get(&checked)?.clone();
         let context = self.context().or(function.context)?;
-        let place = self.session.idle(context)?;
+        let slot = self.session.idle(context)?;
         let given = (found.kernel_params, found.extra);
         let with_checks = launching(found, checked, given);
-        match set(real, node, &function, with_checks, place) {
+        match set(real, node, &function, with_checks, slot) {
             true => params(real, node),
             false => Some(found),
         }
@@ -212,7 +212,7 @@ impl State {
     }
 
     /// Lets the kernels of a new executable graph that are [proved](Self::own_of) run the program's own code. The graph
-    /// itself keeps their checks: what the driver has told the program of its nodes stays where it is.
+    /// itself keeps their checks: what the driver has returned to the program about its nodes stays where it is.
     pub(super) fn make_own(&mut self, real: &'static Api, exec: u64, nodes: &mut [Node]) {
         for node in nodes.iter_mut().filter(|node| node.own) {
             node.own = match node.path[..] {
@@ -229,7 +229,7 @@ impl State {
         let own = self.own(real, named)?;
         let function = self.functions.get(&named)?;
         let given = (params.kernel_params, params.extra);
-        // SAFETY: the driver has told of its own copies.
+        // SAFETY: the driver has returned its own copies.
         let mut block = Block::new(unsafe { values(function, given) });
         let given = match params.kernel_params.is_null() {
             // The own code does not look at the hidden one behind its parameters.
@@ -265,7 +265,7 @@ fn set(
     mut params: CUDA_KERNEL_NODE_PARAMS,
     hidden: u64,
 ) -> bool {
-    // SAFETY: the driver has told of the parameters, and copies them.
+    // SAFETY: the driver has returned the parameters, and copies them.
     unsafe {
         let with = Params::new(function, hidden, params.kernel_params, params.extra);
         let Ok(mut with) = with else {
@@ -297,7 +297,7 @@ fn all(real: &Api, graph: u64) -> Vec<u64> {
 
 fn kind(real: &Api, node: u64) -> Option<CUgraphNodeType> {
     let mut kind = 0;
-    // SAFETY: the driver has told of the node, and there is room for the result.
+    // SAFETY: the driver has returned the node, and there is room for the result.
     let found = unsafe { real.cuGraphNodeGetType(handle(node), &mut kind) };
     (found == CUresult::SUCCESS).then_some(kind)
 }
@@ -338,7 +338,7 @@ pub(super) fn given(real: &Api, node: u64, params: &CUDA_KERNEL_NODE_PARAMS) -> 
 
 /// Whether a node may run the program's own code at all: its parameters are known, and nothing that belongs to the
 /// function with checks has been asked for.
-pub(super) fn may_be_own(asked: &Asked, given: Given) -> bool {
+pub(super) fn may_be_own(asked: &RequestedLaunch, given: Given) -> bool {
     given != UNKNOWN && asked.cluster == [0; 3]
 }
 

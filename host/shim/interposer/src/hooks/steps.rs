@@ -7,7 +7,7 @@ use driver::pointer::{Answer, Ptr};
 use driver::steps::{Block, Steps};
 use driver::sys::*;
 
-use super::launch::{Asked, launch};
+use super::launch::{RequestedLaunch, launch};
 use crate::state::with_started;
 
 /// Remembers a step that the driver has taken.
@@ -121,7 +121,7 @@ unsafe fn launch_set(
         return own();
     };
     let ([gx, gy], [bx, by, bz]) = ([width as c_uint, height as c_uint], steps.block);
-    let asked = Asked {
+    let asked = RequestedLaunch {
         function: handle,
         grid: [gx, gy, 1],
         block: steps.block,

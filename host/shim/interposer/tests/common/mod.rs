@@ -9,22 +9,22 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
 /// A folder with the interposer in `gpu`, and what else a test puts there.
-pub(crate) struct Place {
+pub(crate) struct Workdir {
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    pub(crate) fn new() -> Place {
+impl Workdir {
+    pub(crate) fn new() -> Workdir {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(folder.path().join("gpu")).expect("a writable folder");
-        let place = Place { folder };
+        let workdir = Workdir { folder };
         link(
             "cudarun_shim_interposer",
-            &place.interposer(),
+            &workdir.interposer(),
             "cu*; InitializeInjectionNvtx2",
         );
-        std::os::unix::fs::symlink("libcuda.so.1", place.path("gpu/libcuda.so")).expect("a link");
-        place
+        std::os::unix::fs::symlink("libcuda.so.1", workdir.path("gpu/libcuda.so")).expect("a link");
+        workdir
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

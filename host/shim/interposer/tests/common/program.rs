@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use report::log::{Event, Launch, Race};
 use runtime::Options;
 
-use super::{Place, text};
+use super::{Workdir, text};
 
 /// A program under the interposer, with the simulated driver as the real one.
 pub(crate) struct Program {
-    pub(crate) place: Place,
+    pub(crate) workdir: Workdir,
     pub(crate) driver: PathBuf,
     pub(crate) program: PathBuf,
 }
@@ -61,12 +61,12 @@ impl Program {
     }
 
     pub(crate) fn of(source: &str) -> Program {
-        let place = Place::new();
-        let driver = place.simulated();
-        let library = place.interposer().display().to_string();
-        let program = place.compile(source, "program", &[&library, "-pthread"]);
+        let workdir = Workdir::new();
+        let driver = workdir.simulated();
+        let library = workdir.interposer().display().to_string();
+        let program = workdir.compile(source, "program", &[&library, "-pthread"]);
         Program {
-            place,
+            workdir,
             driver,
             program,
         }
@@ -86,7 +86,7 @@ impl Program {
         more: &[(&str, &str)],
     ) -> Ran {
         let logs = tempfile::tempdir().expect("a temporary folder");
-        let mut command = self.place.command(&self.program, &self.driver);
+        let mut command = self.workdir.command(&self.program, &self.driver);
         command.args(arguments);
         command.env(runtime::options::DIRECTORY_VARIABLE, logs.path());
         let options = serde_json::to_string(options).expect("options are JSON");

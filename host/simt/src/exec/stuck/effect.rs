@@ -166,8 +166,8 @@ impl Machine<'_, Unobserved> {
             return Ok(None);
         }
         let lane = group.first();
-        let place = group.bytes(lane, to, bytes);
-        let spot = self.spot(at.cta, at.warp, lane, place, false)?;
+        let bytes_at = group.bytes(lane, to, bytes);
+        let spot = self.spot(at.cta, at.warp, lane, bytes_at, false)?;
         Ok(Some(Look {
             pc: at.split.pc,
             space: group.space,
@@ -190,8 +190,8 @@ impl Machine<'_, Unobserved> {
         }
         for group in std::iter::once(&first).chain(&others) {
             for lane in lanes(group.mask) {
-                let place = group.bytes(lane, &to, bytes);
-                let spot = self.spot(at.cta, at.warp, lane, place, true)?;
+                let bytes_at = group.bytes(lane, &to, bytes);
+                let spot = self.spot(at.cta, at.warp, lane, bytes_at, true)?;
                 for (step, &row) in access.steps() {
                     let value = at.warp.source(&at.split.frame, row, consts)[lane];
                     let there = self.peek(at.warp, spot.plus(step), size);
@@ -226,8 +226,8 @@ impl Machine<'_, Unobserved> {
                 if self.is_for_host(group.space, to[lane]) {
                     return Ok(Effect::Acts);
                 }
-                let place = group.bytes(lane, &to, total);
-                let spot = self.spot(at.cta, at.warp, lane, place, true)?;
+                let bytes_at = group.bytes(lane, &to, total);
+                let spot = self.spot(at.cta, at.warp, lane, bytes_at, true)?;
                 let element = |index: usize| spot.plus(u64::from(size) * index as u64);
                 let old: Vec<u64> = (0..atomic.operands.len())
                     .map(|index| self.peek(at.warp, element(index), size))

@@ -3,7 +3,7 @@
 //! A launch is stuck when that holds for all of its lanes that have not exited. Nobody is left then who could change
 //! what they look at, so it is enough to follow each of them with memory as it is ([`walk`]): lanes that come back to
 //! where they were without having changed anything ([`effect`]) stay there. Only what neither the clock nor the host
-//! nor other work can change counts as standing still. What is not proved is not told; the launch goes on.
+//! nor other work can change counts as standing still. What is not proved is not reported; the launch goes on.
 //!
 //! Code that a tool has inserted into the module changes nothing that the rest of it computes, so it is passed over.
 
@@ -111,7 +111,7 @@ impl Walker<'_, '_> {
                     ..split.clone()
                 });
                 match self.follow(&alone) {
-                    Ok(looks) => look = look.or_else(|| told(&looks)),
+                    Ok(looks) => look = look.or_else(|| awaited(&looks)),
                     // What a place of two leads to is not what the lanes of several splits meet with.
                     Err(Why::Others) if again.is_none() => return self.together(warp.clone()),
                     Err(why) => return Err(why),
@@ -169,7 +169,7 @@ impl Walker<'_, '_> {
                 ..
             } = self;
             let Some(index) = machine.pick(cta, barriers, &mut warp, &mut None) else {
-                // Lanes that would come to wait do so before long, and are told of where they wait.
+                // Lanes that would come to wait do so before long, and are reported where they wait.
                 return match self.steps == first {
                     true => Ok(Vec::new()),
                     false => Err(Why::Unsure),
@@ -194,7 +194,7 @@ impl Walker<'_, '_> {
                 && is_same_warp(before, &warp)
                 && ready(before) & !moved == 0
             {
-                let look = told(&looks[*seen..]);
+                let look = awaited(&looks[*seen..]);
                 let round = Round {
                     warp: warp.index,
                     lanes: ready(&warp) | mask,
@@ -215,7 +215,7 @@ impl Walker<'_, '_> {
 }
 
 /// The look at memory that a person would call what a loop waits for.
-fn told(looks: &[Look]) -> Option<Look> {
+fn awaited(looks: &[Look]) -> Option<Look> {
     let strong = looks.iter().rev().find(|look| look.strong);
     strong.or(looks.last()).copied()
 }

@@ -164,16 +164,16 @@ impl Walker<'_, '_> {
         if lanes == 0 {
             return None;
         }
-        let place = (split.frame.preds + (guard >> 1)) as usize;
+        let row = (split.frame.preds + (guard >> 1)) as usize;
         now.unknown.settle(&split.frame, guard, lanes);
-        now.warp.preds[place] |= lanes;
+        now.warp.preds[row] |= lanes;
         let mut other = Followed {
             warp: now.warp.clone(),
             unknown: now.unknown.clone(),
             looks: now.looks.clone(),
             heads: HashMap::new(),
         };
-        other.warp.preds[place] &= !lanes;
+        other.warp.preds[row] &= !lanes;
         other.warp.splits.push(split.clone());
         Some(other)
     }

@@ -3,7 +3,7 @@
 //!
 //! A value is tainted where it may be another one with other input, or under another schedule. What is computed from
 //! it is tainted too; memory keeps it byte by byte. Where such a value decides where an access goes or what is
-//! executed, the observer is told ([`Observer::depends`]): what it decides is followed no further, so a branch taints
+//! executed, the observer is notified ([`Observer::depends`]): what it decides is followed no further, so a branch taints
 //! nothing. What is not followed exactly is tainted: textures, surfaces and matrices loaded from memory depend on
 //! input, and on the order of threads once anything that the launch has written does.
 
@@ -39,7 +39,7 @@ struct Guarded {
 
 /// Where a lane accesses memory.
 #[derive(Clone, Copy)]
-struct Place {
+struct Accessed {
     spot: Spot,
     /// Where the allocation begins.
     region: u64,
@@ -98,25 +98,25 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             Kind::Copy(copy) => self.follow_copy(cta, warp, split, copy, lanes),
             Kind::AsyncStore(store) => self.follow_async_store(cta, warp, split, store, lanes),
             Kind::Texture(texture) => {
-                let place = warp.taint.rows(&frame, &texture.place.at);
-                let place = place.with(warp.taint.row(&frame, texture.place.handle));
-                self.decides(cta, warp, split, Decides::Address, place.of(exec));
+                let texel_taint = warp.taint.rows(&frame, &texture.texel.at);
+                let texel_taint = texel_taint.with(warp.taint.row(&frame, texture.texel.handle));
+                self.decides(cta, warp, split, Decides::Address, texel_taint.of(exec));
                 self.decides(cta, warp, split, Decides::Access, guard);
-                let taint = place.with(self.by_memory(split, exec));
+                let taint = texel_taint.with(self.by_memory(split, exec));
                 for row in texture.rows {
                     warp.taint.write_row(&frame, row, exec, taint, guard);
                 }
             }
             Kind::Surface(surface) => {
-                let place = warp.taint.rows(&frame, &surface.place.at);
-                let place = place.with(warp.taint.row(&frame, surface.place.handle));
-                self.decides(cta, warp, split, Decides::Address, place.of(exec));
+                let texel_taint = warp.taint.rows(&frame, &surface.texel.at);
+                let texel_taint = texel_taint.with(warp.taint.row(&frame, surface.texel.handle));
+                self.decides(cta, warp, split, Decides::Address, texel_taint.of(exec));
                 self.decides(cta, warp, split, Decides::Access, guard);
                 if surface.store {
-                    let value = place.with(warp.taint.rows(&frame, &surface.rows));
+                    let value = texel_taint.with(warp.taint.rows(&frame, &surface.rows));
                     self.taint.write_image(sources(value.of(exec).with(guard)));
                 } else {
-                    let taint = place.with(self.by_memory(split, exec));
+                    let taint = texel_taint.with(self.by_memory(split, exec));
                     for &row in &surface.rows {
                         warp.taint.write_row(&frame, row, exec, taint, guard);
                     }
@@ -170,17 +170,17 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         }
     }
 
-    /// Tells that tainted values decide something, if they are.
+    /// Reports that tainted values decide something, if they are.
     fn decides(&mut self, cta: &CtaId, warp: &Warp, split: &Split, decides: Decides, taint: Taint) {
         let taint = taint.of(!warp.taint.retries);
         if taint.any() != 0 {
-            let who = self.who(cta, warp.index, split.pc, taint.any());
+            let threads = self.executing(cta, warp.index, split.pc, taint.any());
             self.observer
-                .depends(who, decides, sources(taint), taint.from);
+                .depends(threads, decides, sources(taint), taint.from);
         }
     }
 
-    /// Tells the observer that the launch has ended.
+    /// Notifies the observer that the launch has ended.
     pub(super) fn end(&mut self) {
         if !self.follows_values() {
             return;
@@ -224,7 +224,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     }
 
     /// Where each lane accesses memory. An access that fails has no place.
-    fn places(
+    fn accessed_by_lane(
         &mut self,
         cta: &CtaId,
         warp: &Warp,
@@ -232,7 +232,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         address: &Address,
         bytes: u32,
         exec: u32,
-    ) -> Vec<(usize, Space, Place)> {
+    ) -> Vec<(usize, Space, Accessed)> {
         if exec == 0 {
             return Vec::new();
         }
@@ -248,10 +248,10 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let mut all = Vec::new();
         for group in std::iter::once(&first).chain(&others) {
             for lane in lanes(group.mask) {
-                let place = group.bytes(lane, &at, bytes);
-                if let Ok(spot) = self.spot(cta, warp, lane, place, false) {
+                let bytes_at = group.bytes(lane, &at, bytes);
+                if let Ok(spot) = self.spot(cta, warp, lane, bytes_at, false) {
                     let region = self.window.start;
-                    all.push((lane, group.space, Place { spot, region }));
+                    all.push((lane, group.space, Accessed { spot, region }));
                 }
             }
         }
@@ -262,7 +262,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
     /// written at all: all bytes of the region may be others then.
     fn write_taint(
         &mut self,
-        Place { spot, region }: Place,
+        Accessed { spot, region }: Accessed,
         bytes: u64,
         executes: bool,
         value: Sources,
@@ -290,14 +290,15 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         self.decides(cta, warp, split, Decides::Address, address);
         self.decides(cta, warp, split, Decides::Access, guard);
         let from = self.offset(split);
-        let places = self.places(cta, warp, split, &access.address, access.bytes, exec);
+        let accessed_by_lane =
+            self.accessed_by_lane(cta, warp, split, &access.address, access.bytes, exec);
         for (step, &row) in access.steps() {
             let mut taint = Taint {
                 from,
                 ..Taint::default()
             };
-            for (lane, space, place) in &places {
-                let spot = place.spot.plus(step);
+            for (lane, space, accessed) in &accessed_by_lane {
+                let spot = accessed.spot.plus(step);
                 let on = match spot {
                     Spot::Local { offset, .. } => {
                         let local = warp.taint.local(offset as u32, access.element());
@@ -305,7 +306,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     }
                     _ => self
                         .taint
-                        .read(spot, place.region, u64::from(access.element())),
+                        .read(spot, accessed.region, u64::from(access.element())),
                 };
                 let looks = access.strong && *space != Space::Local;
                 taint.input |= u32::from(on.input) << lane;
@@ -331,14 +332,15 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let bytes = u64::from(access.element());
         // Where a guard fails that may hold, the address says at least which region it would be.
         let may = exec | guard.any();
-        let places = self.places(cta, warp, split, &access.address, access.bytes, may);
-        for (lane, _, place) in places {
+        let accessed_by_lane =
+            self.accessed_by_lane(cta, warp, split, &access.address, access.bytes, may);
+        for (lane, _, accessed) in accessed_by_lane {
             let lanes = 1u32 << lane;
             let loose = address.with(guard).of(lanes);
             for (step, &row) in access.steps() {
                 let value = warp.taint.row(&frame, row).of(lanes);
                 let executes = exec & lanes != 0;
-                if let Spot::Local { offset, .. } = place.spot.plus(step) {
+                if let Spot::Local { offset, .. } = accessed.spot.plus(step) {
                     let (offset, bytes) = (offset as u32, access.element());
                     let kept = match executes {
                         true => Taint::default(),
@@ -348,12 +350,12 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     warp.taint.set_local(offset, bytes, lanes, taint);
                     continue;
                 }
-                let spot = place.spot.plus(step);
-                let place = Place { spot, ..place };
+                let spot = accessed.spot.plus(step);
+                let accessed = Accessed { spot, ..accessed };
                 let mut on = sources(value);
                 // Under another schedule an earlier strong store may come last.
                 on.schedule |= access.strong && self.taint.is_written(spot, bytes);
-                self.write_taint(place, bytes, executes, on, loose);
+                self.write_taint(accessed, bytes, executes, on, loose);
             }
         }
     }
@@ -376,16 +378,18 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             .rows(&frame, atomic.operands.iter().chain(&atomic.second));
         let ordered = self.taint.depends_on_order(atomic.op);
         let may = exec | guard.any();
-        let places = self.places(cta, warp, split, &atomic.address, bytes, may);
+        let accessed_by_lane = self.accessed_by_lane(cta, warp, split, &atomic.address, bytes, may);
         let mut taint = self.by_order(split, exec);
-        for (lane, _, place) in places {
+        for (lane, _, accessed) in accessed_by_lane {
             let loose = address.with(guard).of(1 << lane);
-            let mut on = self.taint.read(place.spot, place.region, u64::from(bytes));
+            let mut on = self
+                .taint
+                .read(accessed.spot, accessed.region, u64::from(bytes));
             taint.input |= u32::from(on.input) << lane & exec;
             on = join(on, sources(operands.of(1 << lane)));
             on.schedule |= ordered;
             let executes = exec >> lane & 1 == 1;
-            self.write_taint(place, u64::from(bytes), executes, on, loose);
+            self.write_taint(accessed, u64::from(bytes), executes, on, loose);
         }
         for &row in &atomic.results {
             warp.taint
@@ -421,8 +425,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             .reduce
             .is_some_and(|(op, _)| self.taint.depends_on_order(op));
         let may = exec | guard.any();
-        let from = self.places(cta, warp, split, &copy.from, 1, may);
-        let to = self.places(cta, warp, split, &copy.to, 1, may);
+        let from = self.accessed_by_lane(cta, warp, split, &copy.from, 1, may);
+        let to = self.accessed_by_lane(cta, warp, split, &copy.to, 1, may);
         for (lane, _, source) in from {
             let Some((_, _, target)) = to.iter().find(|(of, ..)| *of == lane) else {
                 continue;
@@ -448,7 +452,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             }
             let executes = exec >> lane & 1 == 1;
             for spot in targets {
-                let target = Place { spot, ..*target };
+                let target = Accessed { spot, ..*target };
                 self.write_taint(target, count, executes, on, loose);
             }
         }
@@ -474,7 +478,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         let ordered = store
             .reduce
             .is_some_and(|op| self.taint.depends_on_order(op));
-        let places = self.places(
+        let accessed_by_lane = self.accessed_by_lane(
             cta,
             warp,
             split,
@@ -482,15 +486,15 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             bytes as u32,
             exec | guard.any(),
         );
-        for (lane, _, place) in places {
+        for (lane, _, accessed) in accessed_by_lane {
             let loose = address.with(guard).of(1 << lane);
             let mut on = sources(value.of(1 << lane));
             if store.reduce.is_some() {
-                on = join(on, self.taint.read(place.spot, place.region, bytes));
+                on = join(on, self.taint.read(accessed.spot, accessed.region, bytes));
                 on.schedule |= ordered;
             }
             let executes = exec >> lane & 1 == 1;
-            self.write_taint(place, bytes, executes, on, loose);
+            self.write_taint(accessed, bytes, executes, on, loose);
         }
     }
 
@@ -510,17 +514,18 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             MatrixKind::Rows { .. } | MatrixKind::Fragment { .. }
         );
         if let Some(address) = matrix.address.as_ref().filter(|_| in_memory) {
-            let mut place = warp.taint.row(&frame, address.base);
+            let mut address_taint = warp.taint.row(&frame, address.base);
             if let Some(stride) = matrix.stride {
-                place = place.with(warp.taint.row(&frame, stride));
+                address_taint = address_taint.with(warp.taint.row(&frame, stride));
             }
-            self.decides(cta, warp, split, Decides::Address, place.of(exec));
+            self.decides(cta, warp, split, Decides::Address, address_taint.of(exec));
             self.decides(cta, warp, split, Decides::Access, guard);
             taint = taint.with(self.by_memory(split, exec));
             if matrix.d.is_empty() {
                 let on = sources(taint.with(guard));
-                for (_, _, place) in self.places(cta, warp, split, address, 1, exec) {
-                    self.taint.write_anywhere(place.spot, place.region, on);
+                for (_, _, accessed) in self.accessed_by_lane(cta, warp, split, address, 1, exec) {
+                    self.taint
+                        .write_anywhere(accessed.spot, accessed.region, on);
                 }
             }
         }
@@ -549,8 +554,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
             guard.with(operands.of(exec)),
         );
         let by_order = self.by_order(split, exec);
-        for (_, _, place) in self.places(cta, warp, split, &mbarrier.address, 8, exec) {
-            self.taint.write(place.spot, 8, sources(by_order));
+        for (_, _, accessed) in self.accessed_by_lane(cta, warp, split, &mbarrier.address, 8, exec)
+        {
+            self.taint.write(accessed.spot, 8, sources(by_order));
         }
         let tests = matches!(mbarrier.kind, MbarrierKind::TestWait { .. });
         if tests && !self.setup.program.retries.contains_key(&split.pc) {

@@ -79,7 +79,7 @@ impl Bench {
             },
             verify: checks.verify,
             // Kernels of two warps call their checks.
-            most_pasted: kernel.warps.is_multiple_of(2).then_some(0),
+            most_inlined: kernel.warps.is_multiple_of(2).then_some(0),
             model,
             shadow: match kernel.small_shadow {
                 true => ShadowSize::Bytes(1),
@@ -162,8 +162,8 @@ impl Bench {
             match event {
                 Event::Module(module) => {
                     let known = module.kernels.iter().find(|known| known.name == ENTRY);
-                    let puzzle = known.and_then(|known| known.not_understood.first());
-                    ensure!(puzzle.is_none(), "not understood: {puzzle:?}");
+                    let unsupported = known.and_then(|known| known.not_understood.first());
+                    ensure!(unsupported.is_none(), "not understood: {unsupported:?}");
                     unchecked |= known.is_some_and(|known| known.shared > 0);
                 }
                 Event::Sites { sites, .. } => {

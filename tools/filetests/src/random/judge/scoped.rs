@@ -6,7 +6,7 @@ use anyhow::Result;
 use report::log;
 use runtime::{Mode, Model};
 
-use super::super::kernel::{Act, Kernel, Kind, Order};
+use super::super::kernel::{AccessKind, AccessOrder, Act, Kernel};
 use super::super::tally::Tally;
 use super::super::text::Text;
 use super::bench::{Bench, Run};
@@ -18,9 +18,11 @@ use crate::machine::Checks;
 pub(super) fn wanted(kernel: &Kernel) -> bool {
     let strong = |act: &&Act| match act.access() {
         Some(access) => match access.kind {
-            Kind::Load | Kind::Store => !matches!(access.order, Order::Plain | Order::ReadOnly),
-            Kind::Atom(_) => true,
-            Kind::Red(_) => false,
+            AccessKind::Load | AccessKind::Store => {
+                !matches!(access.order, AccessOrder::Plain | AccessOrder::ReadOnly)
+            }
+            AccessKind::Atom(_) => true,
+            AccessKind::Red(_) => false,
         },
         None => false,
     };
@@ -44,14 +46,14 @@ impl Run {
         if let Some(verdict) = recorded.judge(text, Model::Scoped) {
             tally.scoped += 1;
             tally.strong += u64::from(!verdict.strong.is_empty());
-            let races = self.places(&verdict.races);
+            let races = self.locations(&verdict.races);
             let found = self.racing(text);
             if let Some(what) = super::differ(&races, &found) {
                 return Err((Wrong::Scoped, what));
             }
             let pair = |a: u32, b: u32| (a.min(b), a.max(b));
             // What is a data race is reported as one.
-            let raced = self.audit.clocks.iter();
+            let raced = self.audit.happens_before.iter();
             let raced: BTreeSet<_> = raced.map(|race| pair(race.line, race.earlier)).collect();
             let line = |site| self.lines.get(&site).copied().unwrap_or(0);
             let reported = self.races.iter();

@@ -1,4 +1,4 @@
-//! The second opinion on what happens-before is told of a run.
+//! The second opinion on what happens-before receives of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use anyhow::Result;
 use ptx::ast::Module;
 use runtime::traced::{EventKind, TraceEvent};
 use runtime::{Mode, Model};
-use shadow::hb::{Kind, Place};
+use shadow::hb::{Location, OpKind};
 
 use super::super::kernel::Kernel;
 use super::super::tally::Tally;
@@ -19,9 +19,9 @@ use crate::definition::{self, Verdict};
 use crate::machine::Checks;
 use crate::retrace::{self, Objection};
 
-/// A run, and what happens-before was told of it.
+/// A run, and what happens-before has received of it.
 pub struct Recorded {
-    /// What it was told.
+    /// What it has received.
     pub traced: Vec<TraceEvent>,
     module: Arc<Module>,
     kernel: Kernel,
@@ -114,7 +114,7 @@ impl Run {
         }
     }
 
-    /// What was told is what the text says.
+    /// What was received is what the text says.
     pub(super) fn second(
         &mut self,
         kernel: &Kernel,
@@ -138,7 +138,7 @@ impl Run {
         };
         tally.defined += 1;
         tally.defined_asynchronous += u64::from(recorded.is_asynchronous());
-        let defined = self.places(&verdict.races);
+        let defined = self.locations(&verdict.races);
         let mut found = self.racing(text);
         found.extend(self.racing_mbarriers(recorded));
         match super::differ(&defined, &found) {
@@ -149,8 +149,8 @@ impl Run {
 
     /// The bytes of mbarriers that happens-before knows a race on. The text has no places for them.
     fn racing_mbarriers(&self, recorded: &Recorded) -> BTreeSet<Byte> {
-        let bytes = self.places(&definition::mbarriers(&recorded.traced));
-        let conflicts = &self.audit.clocks;
+        let bytes = self.locations(&definition::mbarriers(&recorded.traced));
+        let conflicts = &self.audit.happens_before;
         let words = conflicts.iter().flat_map(|conflict| {
             let word = self.offset(conflict);
             (word..word + 4).map(|byte| (conflict.shared, byte))
@@ -159,16 +159,16 @@ impl Run {
     }
 
     /// Bytes, with offsets in the kernel's own memory.
-    pub(super) fn places(&self, bytes: &BTreeSet<Place>) -> BTreeSet<Byte> {
-        let byte = |place: &Place| match *place {
-            Place::Global(address) => (None, (address - self.memory) as u32),
-            Place::Shared { cta, offset } => (Some(cta), offset),
+    pub(super) fn locations(&self, bytes: &BTreeSet<Location>) -> BTreeSet<Byte> {
+        let byte = |location: &Location| match *location {
+            Location::Global(address) => (None, (address - self.memory) as u32),
+            Location::Shared { cta, offset } => (Some(cta), offset),
         };
         bytes.iter().map(byte).collect()
     }
 
     /// Where the grid's barrier is: the only place besides the kernel's memory that it changes by atomics.
-    /// The first arrival is told at its first byte.
+    /// The first arrival is received at its first byte.
     fn workspace(&self) -> Option<u64> {
         let end = self.memory + self.contents.len() as u64;
         let accesses = self
@@ -176,18 +176,20 @@ impl Run {
             .traced
             .iter()
             .filter_map(|event| match &event.what {
-                EventKind::Access { access, places } if access.kind == Kind::Rmw => places.first(),
+                EventKind::Access { access, locations } if access.kind == OpKind::Rmw => {
+                    locations.first()
+                }
                 _ => None,
             });
-        let mut addresses = accesses.filter_map(|place| match *place {
-            Place::Global(address) => Some(address),
-            Place::Shared { .. } => None,
+        let mut addresses = accesses.filter_map(|location| match *location {
+            Location::Global(address) => Some(address),
+            Location::Shared { .. } => None,
         });
         addresses.find(|address| !(self.memory..end).contains(address))
     }
 }
 
-/// What was told is what the text says.
+/// What was received is what the text says.
 pub(super) fn confirm(recorded: &Recorded, tally: &mut Tally) -> Result<(), Disagreement> {
     match recorded.confirm(&recorded.traced) {
         Ok(()) => {

@@ -1,7 +1,9 @@
 //! Critical sections under locks of one word, with fences missing, scopes too narrow and wrong locks now and
 //! then; and stores into the other CTA of a cluster.
 
-use super::super::kernel::{Access, Act, Call, Kernel, Kind, Order, Place, Role, Scope, Step};
+use super::super::kernel::{
+    Access, AccessKind, AccessOrder, Act, Call, Kernel, Role, Scope, Step, Target,
+};
 use super::{Flavour, Maker, SCOPES};
 
 /// Where the words of locks lie, behind what hardly anything else reaches.
@@ -34,17 +36,17 @@ impl Maker {
     /// What the lock is for: volatile for the most part.
     fn guarded(&mut self) -> Access {
         let order = match self.random.below(10) {
-            0..5 => Order::Volatile,
-            5..7 => Order::Strong("relaxed", self.random.pick(&SCOPES)),
-            _ => Order::Plain,
+            0..5 => AccessOrder::Volatile,
+            5..7 => AccessOrder::Strong("relaxed", self.random.pick(&SCOPES)),
+            _ => AccessOrder::Plain,
         };
-        let access = self.at_a_place(Kind::Store, order);
+        let access = self.at_a_place(AccessKind::Store, order);
         Access {
             order,
-            place: Place {
+            target: Target {
                 by_lane: false,
                 vector: 1,
-                ..access.place
+                ..access.target
             },
             ..access
         }
@@ -53,9 +55,9 @@ impl Maker {
     /// A role takes a lock, accesses the data and gives the lock back.
     fn section(&mut self, role: usize, data: Access) -> Step {
         let lock = Access {
-            kind: Kind::Atom(self.random.pick(&["cas", "cas", "exch"])),
-            order: Order::Plain,
-            place: Place {
+            kind: AccessKind::Atom(self.random.pick(&["cas", "cas", "exch"])),
+            order: AccessOrder::Plain,
+            target: Target {
                 shared: false,
                 far: false,
                 generic: false,
@@ -70,16 +72,19 @@ impl Maker {
             .random
             .pick(&[Scope::Gpu, Scope::Gpu, Scope::Gpu, Scope::Cta]);
         let take = match self.random.below(10) {
-            0..6 => Order::Plain,
-            6..8 => Order::Strong("acquire", scope),
-            _ => Order::Strong("relaxed", scope),
+            0..6 => AccessOrder::Plain,
+            6..8 => AccessOrder::Strong("acquire", scope),
+            _ => AccessOrder::Strong("relaxed", scope),
         };
         let (kind, order) = match self.random.below(10) {
-            0..3 => (Kind::Atom("exch"), Order::Plain),
-            3..5 => (Kind::Store, Order::Volatile),
-            5..7 => (Kind::Store, Order::Strong("release", scope)),
-            7..9 => (Kind::Atom("exch"), Order::Strong("release", scope)),
-            _ => (Kind::Store, Order::Strong("relaxed", scope)),
+            0..3 => (AccessKind::Atom("exch"), AccessOrder::Plain),
+            3..5 => (AccessKind::Store, AccessOrder::Volatile),
+            5..7 => (AccessKind::Store, AccessOrder::Strong("release", scope)),
+            7..9 => (
+                AccessKind::Atom("exch"),
+                AccessOrder::Strong("release", scope),
+            ),
+            _ => (AccessKind::Store, AccessOrder::Strong("relaxed", scope)),
         };
         let mut acts = vec![Act::Take {
             access: Access {
@@ -90,7 +95,7 @@ impl Maker {
         }];
         acts.extend(self.random.percent(75).then(|| self.fence()));
         for _ in 0..1 + self.random.below(2) {
-            let kind = self.random.pick(&[Kind::Store, Kind::Load]);
+            let kind = self.random.pick(&[AccessKind::Store, AccessKind::Load]);
             acts.push(Act::Access(Access {
                 kind,
                 after_flag: true,
@@ -116,7 +121,7 @@ impl Maker {
     pub(super) fn send(&mut self) -> Act {
         match self.random.below(100) {
             0..50 => Act::Send {
-                to: Place {
+                to: Target {
                     shared: true,
                     far: true,
                     generic: false,

@@ -2,7 +2,7 @@
 //! kernels beside it. And kernels of a few lines, where a verdict hangs on one thing.
 
 use super::super::Random;
-use super::super::kernel::{Act, Call, Kernel, Kind, Order, Role, Step};
+use super::super::kernel::{AccessKind, AccessOrder, Act, Call, Kernel, Role, Step};
 use super::{Flavour, Maker};
 
 /// Acts that need nothing of the kernel but its memory, and leave nothing to it.
@@ -137,10 +137,10 @@ pub(super) fn make_volatile(steps: &mut [Step]) {
         };
         for act in all {
             if let Act::Access(access) | Act::Poll { access, .. } = act
-                && access.order == Order::Plain
-                && matches!(access.kind, Kind::Load | Kind::Store)
+                && access.order == AccessOrder::Plain
+                && matches!(access.kind, AccessKind::Load | AccessKind::Store)
             {
-                access.order = Order::Volatile;
+                access.order = AccessOrder::Volatile;
             }
         }
     }

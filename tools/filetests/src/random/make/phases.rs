@@ -2,7 +2,8 @@
 //! something and the other that it has been taken.
 
 use super::super::kernel::{
-    Access, Act, Call, Entry, Gate, Kernel, Kind, Order, Place, Role, Scope, Step, Strength, Whole,
+    Access, AccessKind, AccessOrder, Act, Call, Entry, Gate, Kernel, Role, Scope, Step, Strength,
+    Target, Whole,
 };
 use super::{Flavour, Maker};
 
@@ -127,7 +128,7 @@ impl Maker {
             55..65 => (Entry::Drop, None),
             65..80 => {
                 let by_lane = self.random.percent(60);
-                let [from, to] = [false, true].map(|shared| Place {
+                let [from, to] = [false, true].map(|shared| Target {
                     shared,
                     far: false,
                     generic: false,
@@ -149,7 +150,7 @@ impl Maker {
     /// A store in front of an arrival, each lane for itself, and a load of what one lane has stored
     /// or a copy has brought.
     fn data(&mut self, kernel: &Kernel, role: usize, how: &Entry) -> (Act, Act) {
-        let row = Place {
+        let row = Target {
             shared: self.random.percent(60),
             far: false,
             generic: self.random.percent(6),
@@ -159,43 +160,43 @@ impl Maker {
             by_lane: true,
         };
         let lane = kernel.roles[role].lanes.trailing_zeros();
-        let one = Place {
+        let one = Target {
             offset: row.offset + 4 * lane,
             by_lane: false,
             ..row
         };
         let taken = match how {
-            Entry::Bulk { to, .. } => Place {
+            Entry::Bulk { to, .. } => Target {
                 offset: to.offset + 4 * self.random.below(4),
                 shared: true,
                 ..one
             },
-            Entry::Copies => Place {
+            Entry::Copies => Target {
                 offset: 128 + 4 * lane,
                 shared: true,
                 ..one
             },
             _ => one,
         };
-        let access = |kind, place, after_flag| {
+        let access = |kind, target, after_flag| {
             Act::Access(Access {
                 kind,
-                order: Order::Plain,
-                place,
+                order: AccessOrder::Plain,
+                target,
                 after_flag,
             })
         };
         let put = match self.random.percent(85) {
-            true => access(Kind::Store, row, false),
+            true => access(AccessKind::Store, row, false),
             false => self.act(),
         };
         let kind = match self.random.percent(80) {
-            true => Kind::Load,
-            false => Kind::Store,
+            true => AccessKind::Load,
+            false => AccessKind::Store,
         };
         // Now and then what the thread itself has stored is what another one reads.
-        let place = if self.random.percent(80) { taken } else { one };
-        (put, access(kind, place, self.random.percent(90)))
+        let target = if self.random.percent(80) { taken } else { one };
+        (put, access(kind, target, self.random.percent(90)))
     }
 
     fn enter(&mut self, gate: usize, how: Entry) -> Act {

@@ -88,8 +88,8 @@ impl Writer {
 }
 
 fn uses_shared(acts: &[&Act]) -> bool {
-    let mut places = acts.iter().flat_map(|act| act.places());
-    places.any(|place| place.shared)
+    let mut targets = acts.iter().flat_map(|act| act.targets());
+    targets.any(|target| target.shared)
 }
 
 /// What stands in functions, in the order in which it is called.

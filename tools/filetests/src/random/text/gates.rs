@@ -160,12 +160,12 @@ impl Writer {
                     self.arrive(gate, "arrive", left, strength, "");
                 }
                 self.line(format!("bra {end};"));
-                self.place(&others);
+                self.target(&others);
                 self.arrive(gate, "arrive", share, strength, "");
-                self.place(&end);
+                self.target(&end);
             }
         }
-        self.place(&skip);
+        self.target(&skip);
     }
 
     /// So many arrivals by one instruction.
@@ -198,7 +198,7 @@ impl Writer {
         self.line(format!("@!%sees{gate} bra {skip};"));
         self.set("sees", gate, false);
         self.line("mov.u32 %n, 0;");
-        self.place(&again);
+        self.target(&again);
         let wait = if suspends { "try_wait" } else { "test_wait" };
         let (parity, phase) = match state {
             true => ("", "state"),
@@ -212,7 +212,7 @@ impl Writer {
         self.line(format!("@!%got bra {skip};"));
         self.line(format!("xor.b32 %parity{gate}, %parity{gate}, 1;"));
         self.set("due", self.gates[gate].then, true);
-        self.place(&skip);
+        self.target(&skip);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Locks, and stores into the other CTA of a cluster.
 
-use super::super::kernel::{Access, Act, Kind, Place};
+use super::super::kernel::{Access, AccessKind, Act, Target};
 use super::Writer;
 
 impl Writer {
@@ -10,7 +10,7 @@ impl Writer {
             Act::Take { access, tries } => {
                 let again = self.label();
                 self.line("mov.u32 %n, 0;");
-                self.place(&again);
+                self.target(&again);
                 self.swap(access, 0, 1, "");
                 self.text.takes.insert(self.text.lines.len() as u32);
                 self.line("setp.eq.u32 %got, %v, 0;");
@@ -29,19 +29,19 @@ impl Writer {
     /// Writes a value into the word of a lock, of which another is expected.
     fn swap(&mut self, access: &Access, expected: u32, new: u32, guard: &str) {
         let order = super::order(access.order);
-        let address = format!("[%global0+{}]", access.place.offset);
+        let address = format!("[%global0+{}]", access.target.offset);
         self.line(match access.kind {
-            Kind::Atom("cas") => {
+            AccessKind::Atom("cas") => {
                 format!("{guard}atom{order}.global.cas.b32 %v, {address}, {expected}, {new};")
             }
-            Kind::Store => format!("{guard}st{order}.global.u32 {address}, {new};"),
+            AccessKind::Store => format!("{guard}st{order}.global.u32 {address}, {new};"),
             _ => format!("{guard}atom{order}.global.exch.b32 %v, {address}, {new};"),
         });
-        self.goes(&access.place);
+        self.goes(&access.target);
     }
 
     /// The mbarrier of the own CTA expects what the other CTA stores, and this stores there.
-    pub(super) fn send(&mut self, to: &Place, op: Option<&str>, guard: &str) {
+    pub(super) fn send(&mut self, to: &Target, op: Option<&str>, guard: &str) {
         let bytes = to.bytes;
         self.line(format!(
             "{guard}mbarrier.arrive.expect_tx.shared.b64 %t, [gate], {bytes};"

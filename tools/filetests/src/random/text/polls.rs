@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::kernel::{Access, Kind, Order, Place};
+use super::super::kernel::{Access, AccessKind, AccessOrder, Target};
 use super::{Text, Writer};
 
 impl Writer {
@@ -14,15 +14,15 @@ impl Writer {
             self.line(format!("@%got bra {seen};"));
         }
         self.line("mov.u32 %n, 0;");
-        self.place(&again);
+        self.target(&again);
         let line = self.look(access);
-        let weak = access.order == Order::Plain && access.kind == Kind::Load;
-        if !weak && !matches!(access.kind, Kind::Atom("cas" | "exch")) {
+        let weak = access.order == AccessOrder::Plain && access.kind == AccessKind::Load;
+        if !weak && !matches!(access.kind, AccessKind::Atom("cas" | "exch")) {
             self.text.waits.insert(line);
         }
         self.again(tries, &again);
         if before {
-            self.place(&seen);
+            self.target(&seen);
         }
     }
 
@@ -30,7 +30,7 @@ impl Writer {
     fn look(&mut self, access: &Access) -> u32 {
         self.access(access, "");
         let line = self.text.lines.len() as u32;
-        if access.place.bytes == 8 {
+        if access.target.bytes == 8 {
             self.line("cvt.u32.u64 %v, %w;");
         }
         self.line("setp.ne.u32 %got, %v, 0;");
@@ -58,21 +58,21 @@ impl Text {
                 Some(*number)
             })
             .collect();
-        let place = |line: u32, place: &Place| {
+        let target = |line: u32, target: &Target| {
             // A generic address is another way to write the same.
-            let place = Place {
+            let target = Target {
                 generic: false,
-                ..*place
+                ..*target
             };
-            (functions[line as usize - 1], place)
+            (functions[line as usize - 1], target)
         };
-        let places = || self.places.iter().map(|((line, _), at)| (*line, at));
-        let waited: Vec<_> = places()
+        let targets = || self.targets.iter().map(|((line, _), at)| (*line, at));
+        let waited: Vec<_> = targets()
             .filter(|(line, _)| self.waits.contains(line))
-            .map(|(line, at)| place(line, at))
+            .map(|(line, at)| target(line, at))
             .collect();
-        places()
-            .filter(|&(line, at)| waited.contains(&place(line, at)))
+        targets()
+            .filter(|&(line, at)| waited.contains(&target(line, at)))
             .map(|(line, _)| line)
             .collect()
     }

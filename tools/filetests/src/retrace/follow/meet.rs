@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use runtime::traced::TraceEvent;
 
-use super::super::lane::Who;
+use super::super::lane::ThreadId;
 use super::super::want::{Want, What};
 use super::super::{Objection, Result};
 use super::{Owed, Walk};
@@ -20,11 +20,11 @@ impl Walk<'_> {
         let (arrived, waiting) = self.barriers.complete(cta, id);
         let brought: Vec<bool> = arrived
             .iter()
-            .filter_map(|who| self.brought.remove(who))
+            .filter_map(|thread| self.brought.remove(thread))
             .collect();
         let holding = brought.iter().filter(|&&holds| holds).count();
-        for who in waiting {
-            let instruction = self.operands(who)?;
+        for thread in waiting {
+            let instruction = self.operands(thread)?;
             let result = match () {
                 () if !instruction.has("red") => None,
                 () if instruction.has("popc") => Some(holding as u64),
@@ -32,23 +32,23 @@ impl Walk<'_> {
                 () => Some(u64::from(holding > 0)),
             };
             if let (Some(result), Some(target)) = (result, instruction.operands.first()) {
-                self.set(who, target, result)?;
+                self.set(thread, target, result)?;
             }
-            self.done(who)?;
+            self.done(thread)?;
         }
         Ok(())
     }
 
     /// The lanes of a mask meet: all of them that have not ended.
-    pub(super) fn warp_barrier(&mut self, event: &TraceEvent, all: &[Who]) -> Result<()> {
+    pub(super) fn warp_barrier(&mut self, event: &TraceEvent, all: &[ThreadId]) -> Result<()> {
         let (mut masks, mut lines) = (BTreeSet::new(), BTreeSet::new());
-        let live: Vec<Who> = all
+        let live: Vec<ThreadId> = all
             .iter()
             .copied()
-            .filter(|who| self.barriers.is_live(*who))
+            .filter(|thread| self.barriers.is_live(*thread))
             .collect();
-        for who in &live {
-            match self.lanes.get(who) {
+        for thread in &live {
+            match self.lanes.get(thread) {
                 Some((
                     _,
                     Some(Want {
@@ -56,16 +56,17 @@ impl Walk<'_> {
                         line,
                     }),
                 )) => {
-                    if mask >> who.lane & 1 == 0 {
+                    if mask >> thread.lane & 1 == 0 {
                         return Err(Objection::unknown("a mask that leaves the lane out"));
                     }
                     masks.insert(*mask);
                     lines.insert(*line);
                 }
                 Some((_, want)) => {
-                    return self.differs(format!("{who:?} has come to {want:?}, not to {event:?}"));
+                    return self
+                        .differs(format!("{thread:?} has come to {want:?}, not to {event:?}"));
                 }
-                None => return self.differs(format!("there is no {who:?}")),
+                None => return self.differs(format!("there is no {thread:?}")),
             }
         }
         let [mask] = masks.iter().copied().collect::<Vec<u32>>()[..] else {
@@ -75,14 +76,14 @@ impl Walk<'_> {
         if !lines.contains(&event.line) {
             return self.differs(format!("lanes from lines {lines:?} meet by {event:?}"));
         }
-        let met = all.iter().fold(0u32, |met, who| met | 1 << who.lane);
+        let met = all.iter().fold(0u32, |met, thread| met | 1 << thread.lane);
         let missing = (0..32).find(|&lane| {
-            let who = Who {
+            let thread = ThreadId {
                 lane,
                 cta: event.cta,
                 warp: event.warp,
             };
-            mask >> lane & 1 == 1 && met >> lane & 1 == 0 && self.barriers.is_live(who)
+            mask >> lane & 1 == 1 && met >> lane & 1 == 0 && self.barriers.is_live(thread)
         });
         if let Some(lane) = missing {
             return self.differs(format!("lane {lane} is missing in {event:?}"));
@@ -90,6 +91,6 @@ impl Walk<'_> {
         if met & !mask != 0 {
             return self.differs(format!("lanes beyond {mask:#x} meet by {event:?}"));
         }
-        live.into_iter().try_for_each(|who| self.done(who))
+        live.into_iter().try_for_each(|thread| self.done(thread))
     }
 }

@@ -1,22 +1,22 @@
-//! Places for barriers that order the races of a function: few of them, so that races which one barrier repairs get the
+//! Points for barriers that order the races of a function: few of them, so that races which one barrier repairs get the
 //! same.
 
 use super::Found;
-use super::flow::{Candidate, Flow, Order};
+use super::flow::{Candidate, Flow, RequiredOrder};
 use crate::log::{Level, Point};
 
 /// Ways between accesses that are looked at together.
 const TOGETHER: usize = 32;
-/// Ways whose ends are looked at for places.
+/// Ways whose ends are looked at for points.
 const WAYS: usize = 256;
 
 /// What has been found to order races of a function so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Chosen(Vec<(Order, Candidate)>);
+pub(super) struct Chosen(Vec<(RequiredOrder, Candidate)>);
 
 /// What orders two accesses.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct OrderingPoints {
     /// One for each direction that control flow can take and that has one.
     pub(super) points: Vec<Point>,
     /// They are for barriers of a warp.
@@ -27,46 +27,63 @@ pub(super) struct Places {
 
 impl Chosen {
     /// What orders each of several pairs, with what has been chosen before and, where that does not, with more.
-    pub(super) fn order(&mut self, flow: &Flow<'_>, pairs: &[Found]) -> Vec<Places> {
+    pub(super) fn order(&mut self, flow: &Flow<'_>, pairs: &[Found]) -> Vec<OrderingPoints> {
         let of_level = |level, order| {
             let wanted = move |of: &&Found| of.pair.level == level && of.pair.order() == order;
             let of_level = pairs.iter().filter(wanted);
             of_level.map(|of| of.sites)
         };
-        self.choose(flow, Order::Block, of_level(Level::Cta, Order::Block));
-        self.choose(flow, Order::Cluster, of_level(Level::Grid, Order::Cluster));
-        self.choose(flow, Order::Launch, of_level(Level::Grid, Order::Launch));
+        self.choose(
+            flow,
+            RequiredOrder::Block,
+            of_level(Level::Cta, RequiredOrder::Block),
+        );
+        self.choose(
+            flow,
+            RequiredOrder::Cluster,
+            of_level(Level::Grid, RequiredOrder::Cluster),
+        );
+        self.choose(
+            flow,
+            RequiredOrder::Launch,
+            of_level(Level::Grid, RequiredOrder::Launch),
+        );
         // Where a kernel has phases of the whole block, the next phase begins for all of it.
         let mut of_warps = Vec::new();
-        for sites in of_level(Level::Warp, Order::Block) {
+        for sites in of_level(Level::Warp, RequiredOrder::Block) {
             let mut with = self.clone();
-            with.choose(flow, Order::Block, [sites].into_iter());
+            with.choose(flow, RequiredOrder::Block, [sites].into_iter());
             match flow.has_barriers() && with.orders(flow, sites) {
                 true => *self = with,
                 false => of_warps.push(sites),
             }
         }
-        self.choose(flow, Order::Warp, of_warps.iter().copied());
-        for order in [false, true].map(|bulk| Order::Wait { bulk }) {
+        self.choose(flow, RequiredOrder::Warp, of_warps.iter().copied());
+        for order in [false, true].map(|bulk| RequiredOrder::Wait { bulk }) {
             self.choose(flow, order, pairs.iter().map(|of| of.sites));
         }
-        let places = pairs.iter().map(|&Found { pair, sites }| {
+        let ordering_points = pairs.iter().map(|&Found { pair, sites }| {
             let of_warps = pair.level == Level::Warp && of_warps.contains(&sites);
             let order = match of_warps {
-                true => Order::Warp,
+                true => RequiredOrder::Warp,
                 false => pair.order(),
             };
-            Places {
+            OrderingPoints {
                 points: self.points(flow, order, sites),
                 of_warps,
                 waits: self.waits(flow, sites),
             }
         });
-        places.collect()
+        ordering_points.collect()
     }
 
     /// Adds what orders as many of the pairs as can be.
-    fn choose(&mut self, flow: &Flow<'_>, order: Order, pairs: impl Iterator<Item = [usize; 2]>) {
+    fn choose(
+        &mut self,
+        flow: &Flow<'_>,
+        order: RequiredOrder,
+        pairs: impl Iterator<Item = [usize; 2]>,
+    ) {
         let mut ways: Vec<_> = pairs.flat_map(|sites| open(flow, order, sites)).collect();
         ways.retain(|&way| self.closing(flow, order, way).is_none());
         let mut all: Vec<Candidate> = Vec::new();
@@ -75,10 +92,10 @@ impl Chosen {
             .take(WAYS)
             .flat_map(|&way| flow.candidates(way, order))
         {
-            // Copies of one place, as unrolling makes them, are one.
+            // Copies of one point, as unrolling makes them, are one.
             let known = all
                 .iter_mut()
-                .find(|known| is_one_place(&known.point, &candidate.point));
+                .find(|known| is_one_point(&known.point, &candidate.point));
             match known {
                 Some(known) => known.before.extend(candidate.before),
                 None => all.push(candidate),
@@ -107,7 +124,12 @@ impl Chosen {
     }
 
     /// The first of those chosen that closes a way.
-    fn closing(&self, flow: &Flow<'_>, order: Order, way: [usize; 2]) -> Option<&Candidate> {
+    fn closing(
+        &self,
+        flow: &Flow<'_>,
+        order: RequiredOrder,
+        way: [usize; 2],
+    ) -> Option<&Candidate> {
         let mut of_order = self.0.iter().filter(|(of, _)| *of == order);
         let found = of_order.find(|(_, candidate)| closes(flow, order, way, candidate));
         found.map(|(_, candidate)| candidate)
@@ -115,11 +137,11 @@ impl Chosen {
 
     /// Whether barriers of the block order two accesses, whichever way control flow takes.
     fn orders(&self, flow: &Flow<'_>, sites: [usize; 2]) -> bool {
-        let ways = open(flow, Order::Block, sites);
+        let ways = open(flow, RequiredOrder::Block, sites);
         !ways.is_empty()
             && ways
                 .iter()
-                .all(|&way| self.closing(flow, Order::Block, way).is_some())
+                .all(|&way| self.closing(flow, RequiredOrder::Block, way).is_some())
     }
 
     /// The lines in front of which waits for the asynchronous copies among two accesses are missing. If a wait follows a
@@ -140,7 +162,7 @@ impl Chosen {
         waits
     }
 
-    fn points(&self, flow: &Flow<'_>, order: Order, sites: [usize; 2]) -> Vec<Point> {
+    fn points(&self, flow: &Flow<'_>, order: RequiredOrder, sites: [usize; 2]) -> Vec<Point> {
         let mut points: Vec<Point> = Vec::new();
         for way in open(flow, order, sites) {
             let found = self.closing(flow, order, way);
@@ -152,21 +174,21 @@ impl Chosen {
 }
 
 /// The ways that control flow can take from one of two accesses to the other without what would order them.
-fn open(flow: &Flow<'_>, order: Order, [one, other]: [usize; 2]) -> Vec<[usize; 2]> {
+fn open(flow: &Flow<'_>, order: RequiredOrder, [one, other]: [usize; 2]) -> Vec<[usize; 2]> {
     let mut ways = vec![[one, other]];
     if one != other {
         ways.push([other, one]);
     }
     let of_copy = |[from, _]: [usize; 2]| match order {
-        Order::Wait { .. } => flow.awaited(from) == Some(order),
+        RequiredOrder::Wait { .. } => flow.awaited(from) == Some(order),
         _ => true,
     };
     ways.retain(|&way| of_copy(way) && flow.reaches(way, &[], order));
     ways
 }
 
-/// Whether two places are one in the source.
-fn is_one_place(one: &Point, other: &Point) -> bool {
+/// Whether two points are one in the source.
+fn is_one_point(one: &Point, other: &Point) -> bool {
     let key = |of: &Point| (of.after, of.op, of.frames.clone(), of.outside.clone());
     match one.frames.is_empty() {
         true => one.place == other.place,
@@ -174,6 +196,6 @@ fn is_one_place(one: &Point, other: &Point) -> bool {
     }
 }
 
-fn closes(flow: &Flow<'_>, order: Order, way: [usize; 2], candidate: &Candidate) -> bool {
+fn closes(flow: &Flow<'_>, order: RequiredOrder, way: [usize; 2], candidate: &Candidate) -> bool {
     !flow.reaches(way, &candidate.before, order)
 }

@@ -21,7 +21,7 @@ pub(crate) const COUNT: [&str; 9] = [
     "u32:5",
 ];
 
-pub(crate) struct Place(tempfile::TempDir);
+pub(crate) struct Workdir(tempfile::TempDir);
 
 /// How the tool ended, and what it said.
 pub(crate) struct Ran {
@@ -70,7 +70,7 @@ impl Ran {
     }
 }
 
-impl Place {
+impl Workdir {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }

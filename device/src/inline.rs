@@ -1,17 +1,17 @@
-//! The fast paths: compiled functions, pasted in front of accesses as straight-line code.
+//! The fast paths: compiled functions, inlined in front of accesses as straight-line code.
 
 use shadow::rule;
 
 use crate::functions::body;
 
-/// The fast path, to be pasted in front of an access.
+/// The fast path, to be inlined in front of an access.
 ///
 /// Straight-line code over registers of its own; [`Fast::declarations`] once per function body,
-/// [`Fast::paste`] per access.
+/// [`Fast::inline`] per access.
 #[derive(Clone, Copy, Debug)]
 pub struct Fast;
 
-/// What the pasted code reads: registers or literals.
+/// What the inlined code reads: registers or literals.
 #[derive(Clone, Debug)]
 pub struct FastArguments<'a> {
     /// Register: [`shadow::layout::LaunchBlock::cells`].
@@ -42,7 +42,7 @@ pub struct FastArguments<'a> {
     pub load: CellLoad,
 }
 
-/// Where the pasted code finds a cell.
+/// Where the inlined code finds a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellLoad {
     /// Where all threads see it, in a GPU's second cache.
@@ -70,7 +70,7 @@ impl CellLoad {
 #[derive(Clone, Copy, Debug)]
 pub struct FastShared;
 
-/// What the pasted code for shared memory reads: registers or literals.
+/// What the inlined code for shared memory reads: registers or literals.
 #[derive(Clone, Debug)]
 pub struct FastSharedArguments<'a> {
     /// Register: what `__cudarun_slot` gave.
@@ -91,9 +91,9 @@ pub struct FastSharedArguments<'a> {
     pub load: CellLoad,
 }
 
-/// A pasted fast path, in two parts.
+/// An inlined fast path, in two parts.
 #[derive(Clone, Debug)]
-pub struct Pasted {
+pub struct Inlined {
     /// Loads the cell and compares it with the thread's identity: sets the registers that [`Claim`](crate::Claim)
     /// reads.
     pub find: String,
@@ -101,8 +101,8 @@ pub struct Pasted {
     pub settle: String,
 }
 
-impl Pasted {
-    /// The register that [`Pasted::find`] sets last.
+impl Inlined {
+    /// The register that [`Inlined::find`] sets last.
     const LAST: &'static str = "%crc_differs";
 
     fn of(text: &str) -> Self {
@@ -140,7 +140,7 @@ impl FastShared {
     }
 
     /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
-    pub fn paste(arguments: &FastSharedArguments<'_>) -> Pasted {
+    pub fn inline(arguments: &FastSharedArguments<'_>) -> Inlined {
         let kind = arguments.kind;
         let values = [
             arguments.cells,
@@ -155,7 +155,7 @@ impl FastShared {
             &literal(rule::shared_by_lanes(kind)),
         ];
         let [fresh, load] = arguments.load.instructions();
-        Pasted::of(&paste(Self::NAME, Self::REGISTERS, &values).replace(fresh, load))
+        Inlined::of(&inline(Self::NAME, Self::REGISTERS, &values).replace(fresh, load))
     }
 }
 
@@ -171,7 +171,7 @@ impl Fast {
     }
 
     /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
-    pub fn paste(arguments: &FastArguments<'_>) -> Pasted {
+    pub fn inline(arguments: &FastArguments<'_>) -> Inlined {
         let kind = arguments.kind;
         let values = [
             arguments.cells,
@@ -192,7 +192,7 @@ impl Fast {
             &literal(rule::shared_by_lanes(kind)),
         ];
         let [fresh, load] = arguments.load.instructions();
-        Pasted::of(&paste(Self::NAME, Self::REGISTERS, &values).replace(fresh, load))
+        Inlined::of(&inline(Self::NAME, Self::REGISTERS, &values).replace(fresh, load))
     }
 }
 
@@ -216,7 +216,7 @@ fn declarations(name: &str, registers: &str) -> String {
 }
 
 /// The function's code, its parameters replaced by `values`.
-fn paste(name: &str, registers: &str, values: &[&str]) -> String {
+fn inline(name: &str, registers: &str, values: &[&str]) -> String {
     // What stands in the place of a register: a parameter's value, which is read once, into a register
     // that stays; and the name of a named value.
     let mut same: Vec<(&str, String)> = Vec::new();

@@ -1,14 +1,14 @@
-//! What follows a barrier: the thread's next identity, pasted behind it.
+//! What follows a barrier: the thread's next identity, inlined behind it.
 
 use std::mem::offset_of;
 
 use shadow::layout::{LaunchBlock, WARP_EPOCH_SHIFT};
 
-use crate::paste::literal;
+use crate::inline::literal;
 
 /// The code behind one barrier.
 #[derive(Clone, Debug)]
-pub struct Pass<'a> {
+pub struct BarrierEpilogue<'a> {
     /// Register: the address of the first launch block.
     pub launch: &'a str,
     /// Register: the thread's identity.
@@ -19,7 +19,7 @@ pub struct Pass<'a> {
     pub predicate: &'a str,
 }
 
-impl Pass<'_> {
+impl BarrierEpilogue<'_> {
     /// Behind a barrier of the whole CTA (`rule::pass_barrier`), in kernels without barriers of the
     /// whole grid.
     ///

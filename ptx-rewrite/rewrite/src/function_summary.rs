@@ -6,7 +6,7 @@ use ptx::ast::{Function, Instruction, Module, Space, Statement};
 use ptx::isa::{self, AtomicOp, MemoryKind, MemoryOp, SyncOp};
 use ptx::link::is_device_runtime;
 
-use crate::access::{Access, Checked, Place};
+use crate::access::{Access, AddressSpace, Checked};
 use crate::epoch::{self, Counted};
 use crate::grid::{self, Part};
 use crate::journal;
@@ -15,7 +15,7 @@ use crate::order;
 
 /// The facts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct FunctionSummary {
     /// Accesses of global or generic memory that can be checked.
     pub checkable: u32,
     /// Accesses of shared memory that can be checked.
@@ -45,7 +45,7 @@ pub(crate) struct Facts {
     /// It operates on mbarriers.
     pub mbarriers: bool,
     /// Accesses whose races a cell gets wrong, as `rule::access` says; by what is special about them.
-    pub special: Special,
+    pub features: Features,
     /// It makes strong accesses that can be checked.
     pub strong: bool,
     /// Most bytes of one of them.
@@ -72,7 +72,7 @@ pub(crate) struct Facts {
 
 /// Accesses of global memory that are more than ordinary loads and stores, and reductions.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Special {
+pub(crate) struct Features {
     /// Loads through the read-only path.
     pub read_only: bool,
     /// Writes of any kind.
@@ -89,7 +89,7 @@ pub(crate) struct Special {
     pub reductions: u32,
 }
 
-impl Special {
+impl Features {
     fn add(&mut self, op: &MemoryOp) {
         self.read_only |= op.nc;
         self.writes |= op.is_write();
@@ -150,41 +150,45 @@ pub(crate) struct UnsupportedOperation {
     pub count: u32,
     /// The first line, 0 when it has none.
     pub line: u32,
-    /// An observer of the simulated device is told of all that it accesses.
+    /// An observer of the simulated device receives all that it accesses.
     pub observable: bool,
 }
 
 /// Reads a function. One that is only declared has no facts but its name.
-pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_>>) -> Facts {
-    let mut facts = Facts {
+pub(crate) fn read(
+    module: &Module,
+    function: &Function,
+    names: Option<&Names<'_>>,
+) -> FunctionSummary {
+    let mut summary = FunctionSummary {
         granule_log2: 2,
         shared_granule_log2: 2,
-        ..Facts::default()
+        ..FunctionSummary::default()
     };
     let Some(names) = names else {
-        declared(function, &mut facts);
-        return facts;
+        declared(function, &mut summary);
+        return summary;
     };
     let body = names.body();
     let text = module.slice(body.span);
     let mut variables = module.variables().filter(|v| v.space == Space::Shared);
-    facts.names_shared = variables.any(|variable| text.contains(variable.name.as_str()));
+    summary.names_shared = variables.any(|variable| text.contains(variable.name.as_str()));
     let grid_barriers = grid::barriers(body);
-    facts.grid_barriers = !grid_barriers.is_empty();
+    summary.grid_barriers = !grid_barriers.is_empty();
     for (at, statement) in body.statements.iter().enumerate() {
         let instruction = match statement {
             Statement::Instruction(instruction) => instruction,
             Statement::Unknown(span) => {
                 let line = module.line_column(span.start).0;
-                facts.puzzle("a statement", line, false);
-                facts.uncounted = true;
-                facts.releases.push(format!(
+                summary.add_unsupported("a statement", line, false);
+                summary.uncounted = true;
+                summary.releases.push(format!(
                     "a statement that is not understood at PTX line {line}"
                 ));
                 continue;
             }
             Statement::Variable(variable) => {
-                facts.names_shared |= variable.space == Space::Shared;
+                summary.names_shared |= variable.space == Space::Shared;
                 continue;
             }
             _ => continue,
@@ -197,158 +201,160 @@ pub(crate) fn read(module: &Module, function: &Function, names: Option<&Names<'_
                 SyncOp::CtaBarrier { .. }
                 | SyncOp::WarpBarrier { .. }
                 | SyncOp::ClusterBarrier { .. },
-            ) => facts.misusable = true,
-            Some(SyncOp::Mbarrier { .. }) => facts.mbarriers = true,
+            ) => summary.misusable = true,
+            Some(SyncOp::Mbarrier { .. }) => summary.mbarriers = true,
             _ => {}
         }
-        facts.names_shared |= instruction.suffixes.iter().any(|s| s.starts_with("shared"));
+        summary.names_shared |= instruction.suffixes.iter().any(|s| s.starts_with("shared"));
         let line = module.line_column(instruction.span.start).0;
         let checked = names.checked(at);
         // What it completes with is counted with its check.
         let copies = matches!(checked, Checked::Copy(_));
         match checked {
-            Checked::Yes(Access { op, place, .. }) => {
+            Checked::Yes(Access {
+                op, address_space, ..
+            }) => {
                 let element = op.bytes_per_element.max(1).trailing_zeros();
-                facts.generic += u32::from(place == Place::Generic);
-                facts.strong |= op.is_strong();
+                summary.generic += u32::from(address_space == AddressSpace::Generic);
+                summary.strong |= op.is_strong();
                 let most = match op.is_strong() {
-                    true => &mut facts.strong_bytes,
-                    false => &mut facts.stored_bytes,
+                    true => &mut summary.strong_bytes,
+                    false => &mut summary.stored_bytes,
                 };
                 if op.is_strong() || op.is_write() {
                     *most = op.bytes().max(*most);
                 }
                 let plain = matches!(op.kind, MemoryKind::Load | MemoryKind::Store);
-                facts.stores_strongly |= op.is_strong() && plain;
+                summary.stores_strongly |= op.is_strong() && plain;
                 let swap = matches!(op.op, Some(AtomicOp::Cas | AtomicOp::Exch));
-                facts.swaps |= swap && op.kind == MemoryKind::Rmw;
-                if place.may_be_global() {
-                    facts.checkable += 1;
-                    facts.special.add(&op);
-                    facts.granule_log2 = facts.granule_log2.min(element);
+                summary.swaps |= swap && op.kind == MemoryKind::Rmw;
+                if address_space.may_be_global() {
+                    summary.checkable += 1;
+                    summary.features.add(&op);
+                    summary.granule_log2 = summary.granule_log2.min(element);
                 }
-                facts.clusters |= place == Place::Cluster;
-                facts.checkable_shared += u32::from(!place.may_be_global());
-                if place.may_be_shared() {
-                    facts.shared_granule_log2 = facts.shared_granule_log2.min(element);
+                summary.clusters |= address_space == AddressSpace::Cluster;
+                summary.checkable_shared += u32::from(!address_space.may_be_global());
+                if address_space.may_be_shared() {
+                    summary.shared_granule_log2 = summary.shared_granule_log2.min(element);
                 }
             }
             Checked::Copy(copy) => {
-                for ((_, place), writes, _) in copy.sides() {
-                    facts.generic += u32::from(place == Place::Generic);
-                    facts.checkable += u32::from(place.may_be_global());
-                    facts.checkable_shared += u32::from(!place.may_be_global());
-                    facts.special.writes |= writes && place.may_be_global();
+                for ((_, address_space), writes, _) in copy.sides() {
+                    summary.generic += u32::from(address_space == AddressSpace::Generic);
+                    summary.checkable += u32::from(address_space.may_be_global());
+                    summary.checkable_shared += u32::from(!address_space.may_be_global());
+                    summary.features.writes |= writes && address_space.may_be_global();
                 }
-                facts.special.asynchronous = true;
-                facts.orders |= copy.mbarrier.is_some();
+                summary.features.asynchronous = true;
+                summary.orders |= copy.mbarrier.is_some();
                 if copy.reduces() && copy.from.is_some() {
-                    facts.keeps_no_journal(&opcode(instruction), line);
+                    summary.keeps_no_journal(&opcode(instruction), line);
                 }
-                let puzzle = UnsupportedOperation {
+                let unsupported = UnsupportedOperation {
                     count: 0,
                     line,
                     observable: observable(instruction),
                 };
-                let known = facts.copies.entry(opcode(instruction));
-                known.or_insert(puzzle).count += 1;
+                let known = summary.copies.entry(opcode(instruction));
+                known.or_insert(unsupported).count += 1;
             }
             Checked::Shared => {
-                facts.shared += 1;
-                facts.keeps_no_journal(&opcode(instruction), line);
+                summary.shared += 1;
+                summary.keeps_no_journal(&opcode(instruction), line);
             }
-            Checked::Private => facts.private += 1,
+            Checked::Private => summary.private += 1,
             Checked::NotUnderstood => {
-                facts.puzzle(&opcode(instruction), line, observable(instruction));
+                summary.add_unsupported(&opcode(instruction), line, observable(instruction));
             }
             // The address of another CTA's shared memory.
             Checked::NoAccess if instruction.opcode == "mapa" => {
-                facts.clusters = true;
-                facts.names_shared = true;
+                summary.clusters = true;
+                summary.names_shared = true;
             }
             Checked::NoAccess if isa::lookup(&instruction.opcode).is_none() => {
-                facts.puzzle(&opcode(instruction), line, false);
+                summary.add_unsupported(&opcode(instruction), line, false);
             }
             Checked::NoAccess => {}
         }
         match epoch::counted(instruction) {
-            Some(Counted::Cta) => facts.barriers = true,
-            Some(Counted::Warp | Counted::WarpIfFull(_)) => facts.warp_barriers = true,
+            Some(Counted::Cta) => summary.barriers = true,
+            Some(Counted::Warp | Counted::WarpIfFull(_)) => summary.warp_barriers = true,
             None => {}
         }
         if journal::is_beyond(instruction) {
-            facts.keeps_no_journal(&opcode(instruction), line);
+            summary.keeps_no_journal(&opcode(instruction), line);
         }
         let counted = order::counted(instruction).is_some();
-        facts.orders |= counted;
+        summary.orders |= counted;
         if orders(instruction) {
             let known = isa::memory(instruction).is_some_and(|op| op.is_plain()) || copies;
-            facts.uncounted |= !counted && !known && !order::orders_nothing(instruction);
+            summary.uncounted |= !counted && !known && !order::orders_nothing(instruction);
             let text = module.slice(instruction.span);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            facts.releases.push(format!("{text} at PTX line {line}"));
+            summary.releases.push(format!("{text} at PTX line {line}"));
         }
     }
-    facts
+    summary
 }
 
-impl Facts {
+impl FunctionSummary {
     fn keeps_no_journal(&mut self, what: &str, line: u32) {
-        let place = || match line {
+        let locate = || match line {
             0 => what.to_owned(),
             line => format!("{what} at PTX line {line}"),
         };
-        self.beyond_journal.get_or_insert_with(place);
+        self.beyond_journal.get_or_insert_with(locate);
     }
 
-    fn puzzle(&mut self, what: &str, line: u32, observable: bool) {
+    fn add_unsupported(&mut self, what: &str, line: u32, observable: bool) {
         self.keeps_no_journal(what, line);
         let known = self.not_understood.entry(what.to_owned());
-        let puzzle = UnsupportedOperation {
+        let unsupported = UnsupportedOperation {
             count: 0,
             line,
             observable,
         };
-        known.or_insert(puzzle).count += 1;
+        known.or_insert(unsupported).count += 1;
     }
 }
 
 /// What the code of a function that is elsewhere may do.
-fn declared(function: &Function, facts: &mut Facts) {
-    facts.uncounted = !matches!(&*function.name, "vprintf" | "__assertfail");
+fn declared(function: &Function, summary: &mut FunctionSummary) {
+    summary.uncounted = !matches!(&*function.name, "vprintf" | "__assertfail");
     match function.name.as_str() {
         "vprintf" | "__assertfail" => {}
         // Memory handed from free to malloc is ordered by the allocator.
         "malloc" | "free" => {
             let call = format!("a call of {}", function.name);
-            facts.keeps_no_journal(&call, 0);
-            facts.releases.push(call);
+            summary.keeps_no_journal(&call, 0);
+            summary.releases.push(call);
         }
         // What cannot be called ends the launch.
         name if is_device_runtime(name) => {
             let call = format!("a call of {name}, of the device runtime");
-            facts.keeps_no_journal(&call, 0);
-            facts.releases.push(call);
+            summary.keeps_no_journal(&call, 0);
+            summary.releases.push(call);
         }
         name => {
-            facts.puzzle(&format!("{name}, a function defined elsewhere"), 0, false);
-            facts
+            summary.add_unsupported(&format!("{name}, a function defined elsewhere"), 0, false);
+            summary
                 .releases
                 .push(format!("a call of {name}, which is defined elsewhere"));
         }
     }
 }
 
-/// Whether the simulated device tells which bytes an instruction accesses.
+/// Whether the simulated device reports which bytes an instruction accesses.
 fn observable(instruction: &Instruction) -> bool {
     isa::memory(instruction).is_some_and(|op| {
         use MemoryKind::{AsyncCopy, AsyncStore, BulkCopy, MatrixLoad, MatrixStore};
         use MemoryKind::{SurfaceLoad, SurfaceStore, Texture};
         let copies = matches!(op.kind, AsyncCopy | AsyncStore | BulkCopy);
         let matrix = matches!(op.kind, MatrixLoad | MatrixStore);
-        let told = (copies && !instruction.has("tensor")) || matrix;
+        let observed = (copies && !instruction.has("tensor")) || matrix;
         let image = matches!(op.kind, SurfaceLoad | SurfaceStore | Texture);
-        op.is_plain() || image || told
+        op.is_plain() || image || observed
     })
 }
 
