@@ -262,7 +262,7 @@ mod tests {
         let header = size_of::<elf::FileHeader64<object::Endianness>>();
         let mut file = vec![0u8; header + 3 * 64];
         let names = file.len();
-        file.extend(b"\0.text.k\0.data\0");
+        file.extend(b"\0.text.k\0");
         let length = file.len() - names;
         file[..4].copy_from_slice(&elf::ELFMAG);
         file[4..7].copy_from_slice(&[elf::ELFCLASS64, elf::ELFDATA2LSB, elf::EV_CURRENT]);
@@ -274,9 +274,9 @@ mod tests {
         put(0x3a, 64, 2);
         put(0x3c, 3, 2);
         put(0x3e, 2, 2);
-        put(header, 1, 4);
-        put(header + 0x20, 384, 8);
-        put(header + 64, 9, 4);
+        // The first section is none.
+        put(header + 64, 1, 4);
+        put(header + 64 + 0x20, 384, 8);
         put(header + 2 * 64 + 0x04, u64::from(elf::SHT_STRTAB), 4);
         put(header + 2 * 64 + 0x18, names as u64, 8);
         put(header + 2 * 64 + 0x20, length as u64, 8);
