@@ -267,7 +267,7 @@ fn passes_fast(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
 }
 
 /// The device's claim of a cell of the thread's own CTA from before its last barrier
-/// (`device::Claim`), as it is pasted.
+/// (`device::Claim`), as it is inlined.
 fn claims_before_barrier(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> bool {
     let differs = cell ^ me;
     let alike = differs & rule::compared_before_barrier(kind) == rule::claimed_before_barrier(kind);
