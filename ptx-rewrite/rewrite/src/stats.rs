@@ -133,11 +133,17 @@ fn head(part: &str) -> Option<&str> {
     (head.starts_with(".func") && name(head).is_some()).then_some(head)
 }
 
-/// The first of the rewriter's names in the head of a function, which is that of the function.
+/// The name of a function, if it is one of the rewriter's. Functions of the program may have its parameters.
 fn name(head: &str) -> Option<&str> {
-    let name = &head[head.find(device::PREFIX)?..];
-    name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .next()
+    let rest = head.strip_prefix(".func")?.trim_start();
+    let rest = match rest.strip_prefix('(') {
+        Some(returns) => returns.split_once(')')?.1.trim_start(),
+        None => rest,
+    };
+    let name = rest
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .next()?;
+    name.starts_with(device::PREFIX).then_some(name)
 }
 
 /// What the assembler says.
@@ -208,6 +214,24 @@ fn number_before(line: &str, what: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_known_functions_of_the_rewriter_are_declared() {
+        let ours = ".func (.param .b64 r) __cudarun_f(\n\t.param .b64 a\n)\n{\n\tret;\n}\n";
+        let program = ".func p(.param .u64 __cudarun_launch)\n{\n\tret;\n}\n";
+        let text = format!("/*+crc*/.func __cudarun_f(\n)\n;\n{ours}{program}");
+        let accepted = Accepted::new();
+        let function = ("sm_90".to_owned(), ours.to_owned());
+        let (whole, defined) = accepted.shortened(&text, "sm_90");
+        assert_eq!((whole, defined), (text.clone(), vec![function.clone()]));
+        accepted.known().insert(function);
+        let short = format!(
+            "/*+crc*/.extern .func __cudarun_f(\n)\n;\n\
+             .extern .func (.param .b64 r) __cudarun_f(\n\t.param .b64 a\n);\n{program}"
+        );
+        assert_eq!(accepted.shortened(&text, "sm_90"), (short, Vec::new()));
+        assert_eq!(accepted.shortened(&text, "sm_80").0, text);
+    }
 
     #[test]
     fn remarks_are_read() {
