@@ -48,9 +48,9 @@ pub enum CellLoad {
     /// Where all threads see it, in a GPU's second cache.
     Fresh,
     /// In the multiprocessor's own cache, if it is there: what is found may be what the cell held
-    /// earlier in the launch. Whoever was settled by that then is settled by it now, as no epoch has ended
-    /// in between (`settled_by_what_the_cell_held_before` of shadow/tests/enumeration.rs); and a
-    /// cell is claimed by a compare-and-swap, which fails.
+    /// earlier in the launch. An access that this value settled then is settled by it now, as no epoch has ended
+    /// in between (`settled_by_what_the_cell_held_before` of shadow/tests/enumeration.rs). A claim with an
+    /// old value changes nothing, because it is a compare-and-swap.
     /// Not where an access is dated by its cell, as for the fence rule.
     Cached,
 }

@@ -23,8 +23,8 @@
 //! address is an offset in shared memory, of the block behind it), `me` the thread's identity (a cell
 //! without classes), `access` a word of kind, granule and bytes ([`access_word`]).
 //! The fast paths are not called but inlined ([`Fast`], [`FastShared`]), and so is what claims a cell
-//! ([`Claim`]), what follows other barriers of a CTA or warp ([`BarrierEpilogue`]), and who a thread is at its kernel's
-//! entry ([`Entry`]).
+//! ([`Claim`]), what follows other barriers of a CTA or warp ([`BarrierEpilogue`]), and what computes a thread's
+//! identity at its kernel's entry ([`Entry`]).
 
 mod barrier_epilogue;
 mod claim;

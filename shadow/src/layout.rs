@@ -313,7 +313,7 @@ pub const JOURNAL_LOAD_WITNESS: u64 = 1;
 
 /// An access word of the journal: the access writes.
 pub const JOURNAL_WRITES: u32 = 1;
-/// It is strong, and must be recorded whoever owns the granule.
+/// The access is strong. It must be recorded even if its thread owns the granule.
 pub const JOURNAL_FORCED: u32 = 2;
 /// It loads data that is read-only while the kernel runs.
 pub const JOURNAL_READ_ONLY: u32 = 4;
@@ -369,8 +369,8 @@ pub const ENTRY_EXIT: u32 = 8;
 pub const ENTRY_CLUSTER_ARRIVE: u32 = 9;
 /// They have waited for it.
 pub const ENTRY_CLUSTER_WAIT: u32 = 10;
-/// While a lane made a weak store that it had recorded, somebody began with strong accesses there: which
-/// came first is not known.
+/// Between the entry of a lane's weak store and the store itself, another thread began with strong accesses to the
+/// granule. Which came first is not known.
 pub const ENTRY_OVERTAKEN: u32 = 11;
 /// What a copy that a lane issues reads, from `address`, as many bytes as `time` says. All that is recorded of a
 /// copy comes before [`ENTRY_COPY_TO`].

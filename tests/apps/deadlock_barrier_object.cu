@@ -3,7 +3,7 @@
 //@[clean] expect: no-race
 //@[racy] expect: not-decided
 //@[racy] exit: 66
-//@[racy] says: wait for a phase of the mbarrier
+//@[racy] says: waiting for a phase of the mbarrier
 //@[racy] says: which lacks 32 arrivals
 //@[racy] says: help: let as many threads arrive as the mbarrier was initialised for
 //@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout

@@ -1,11 +1,11 @@
 // A barrier of the grid that the program has written itself: blocks count, and wait until all have.
-// Racy: no data race, but the last block does not count, and goes on. The others would wait for ever, which is told.
+// Racy: no data race, but the last block does not count, and goes on. The others would wait for ever, which is reported.
 //@[clean] expect: no-race
 //@[racy] expect: not-decided
 //@[racy] exit: 66
 //@[racy] says: for 4 bytes of global memory to change (now 0x3)
 //@[racy] says: 3 threads of 3 blocks, the first of them (0,0,0)
-//@[racy] says: wait at `__syncthreads()`, to which 31 of 32 threads have come
+//@[racy] says: waiting at `__syncthreads()`, to which 31 of 32 threads have come
 //@[racy] says: note: block (3,0,0) has exited
 //@[racy] says: help: no thread that is left writes there
 //@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout

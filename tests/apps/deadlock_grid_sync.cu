@@ -1,10 +1,10 @@
 // A cooperative launch whose blocks meet at the barrier of the grid.
-// Racy: no data race, but a block without work returns before it. The others would wait for ever, which is told.
+// Racy: no data race, but a block without work returns before it. The others would wait for ever, which is reported.
 //@[clean] expect: no-race
 //@[racy] expect: not-decided
 //@[racy] exit: 66
 //@[racy] says: 0 races, 1 deadlock
-//@[racy] says: wait at the barrier of the grid (`grid.sync()`)
+//@[racy] says: waiting at the barrier of the grid (`grid.sync()`)
 //@[racy] says: note: block (3,0,0) has exited
 //@[racy] says: help: every block has to come to each `grid.sync()`
 //@[racy] not-as-on-gpu: a GPU that hangs is ended by --timeout

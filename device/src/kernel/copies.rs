@@ -36,7 +36,7 @@ pub unsafe extern "C" fn __cudarun_journal_copy(
 /// Before an operation on an mbarrier: 1, and recorded, when it is this thread's turn there. `count` is what
 /// the operation counts, `word` has the bytes of an mbarrier.
 ///
-/// Recorded before it is made, so that nobody has waited for it before.
+/// It is recorded before it is made: so no wait for its phase can be recorded before it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudarun_journal_barrier(
     launch: *const LaunchBlock,

@@ -2,7 +2,7 @@
 //!
 //! # Safety
 //!
-//! All `asm!` of the program, but for the names of pasted code, is in [`instructions`], and the functions around it are
+//! All `asm!` of the program, but for the names of inlined code, is in [`instructions`], and the functions around it are
 //! not marked `unsafe`. Their operands and results are values, and none of them jumps or touches the stack. The memory
 //! that they reach is that of *tables* and *state*, as the safety section of the crate names them, and of the program
 //! that is checked: the compiler knows of no reference into it and makes no access to it, so `nomem` is true of all the

@@ -1,6 +1,6 @@
 //! 64-bit FNV-1a: short, and stable over versions of the compiler, machines and runs, unlike the standard library's hash.
 //!
-//! For fingerprints, names of cached files and digests, which nobody attacks.
+//! For fingerprints, names of cached files and digests; it does not withstand inputs made to collide.
 
 /// The hash of nothing.
 pub const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;

@@ -245,7 +245,7 @@ pub struct Launch {
     /// It failed because all of its threads that had not ended waited for others.
     #[serde(default)]
     pub deadlock: bool,
-    /// Who waits for what then, where the device reports it.
+    /// The threads that wait then, and what they wait for, where the device reports it.
     #[serde(default)]
     pub stuck: Option<Box<Stuck>>,
     /// Accesses outside of all memory, after which it went on.
@@ -275,7 +275,7 @@ pub struct Launch {
     /// What nobody has judged that is no data race.
     #[serde(default)]
     pub unjudged: Unjudged,
-    /// Nobody has judged whether it uses its barriers as it should: checks in the kernel do not record it.
+    /// Whether it uses its barriers as it should was not judged: checks in the kernel do not record it.
     #[serde(default)]
     pub barriers_unjudged: bool,
     /// Nobody has judged when its asynchronous copies are made: cells take them for made when they are issued.

@@ -118,12 +118,12 @@ pub(crate) fn stuck(of: &log::Stuck, kernel: &str) -> Stuck {
     }
 }
 
-/// What threads wait for: in one word, and in words that follow "threads".
+/// What threads wait for: in one word, and in words that follow "is" or "are".
 fn describe(on: &log::On) -> (WaitKind, String) {
     match on {
         log::On::Lanes => (
             WaitKind::Warp,
-            "wait for other threads of their warp".to_owned(),
+            "waiting for other threads of the same warp".to_owned(),
         ),
         log::On::Barrier {
             id,
@@ -132,7 +132,7 @@ fn describe(on: &log::On) -> (WaitKind, String) {
         } => {
             let which = match id {
                 0 => "`__syncthreads()`".to_owned(),
-                id => format!("barrier {id} of their block"),
+                id => format!("barrier {id} of the block"),
             };
             let come = format!(
                 "{arrived} of {} have come",
@@ -140,7 +140,7 @@ fn describe(on: &log::On) -> (WaitKind, String) {
             );
             (
                 WaitKind::Barrier,
-                format!("wait at {which}, to which {come}"),
+                format!("waiting at {which}, to which {come}"),
             )
         }
         log::On::Cluster { arrived, expected } => {
@@ -150,12 +150,12 @@ fn describe(on: &log::On) -> (WaitKind, String) {
             );
             (
                 WaitKind::ClusterBarrier,
-                format!("wait at the barrier of their cluster, to which {come}"),
+                format!("waiting at the barrier of the cluster, to which {come}"),
             )
         }
         log::On::Grid => (
             WaitKind::GridBarrier,
-            "wait at the barrier of the grid (`grid.sync()`), to which not all blocks have come"
+            "waiting at the barrier of the grid (`grid.sync()`), to which not all blocks have come"
                 .to_owned(),
         ),
         log::On::Memory {
@@ -169,7 +169,7 @@ fn describe(on: &log::On) -> (WaitKind, String) {
             let size = counted((*bytes).into(), "byte");
             (
                 WaitKind::Memory,
-                format!("wait for {size} of {space} memory to change (now {value:#x}), at {at}"),
+                format!("waiting for {size} of {space} memory to change (now {value:#x}), at {at}"),
             )
         }
         log::On::Mbarrier {
@@ -190,19 +190,19 @@ fn describe(on: &log::On) -> (WaitKind, String) {
                 )),
             }
             let lacks = match &lacks[..] {
-                [] => "whose phase is not the one they wait for".to_owned(),
+                [] => "which is in another phase".to_owned(),
                 lacks => format!("which lacks {}", lacks.join(" and ")),
             };
             (
                 WaitKind::Mbarrier,
                 format!(
-                    "wait for a phase of the mbarrier at offset {address:#x} of shared memory to end, {lacks}"
+                    "waiting for a phase of the mbarrier at offset {address:#x} of shared memory to end, {lacks}"
                 ),
             )
         }
         log::On::Nothing => (
             WaitKind::Loop,
-            "are in an endless loop that reads no memory".to_owned(),
+            "in an endless loop that reads no memory".to_owned(),
         ),
     }
 }
@@ -240,32 +240,22 @@ fn help(of: &log::Stuck) -> String {
 /// Which threads wait, and for what.
 pub(crate) fn waiting(wait: &Wait) -> String {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-    let waiting = match (wait.threads, wait.blocks) {
-        (1, _) => {
-            let one = [("wait ", "waits "), ("are ", "is ")];
-            let mut one = one.into_iter().filter_map(|(many, one)| {
-                Some(format!("{one}{}", wait.message.strip_prefix(many)?))
-            });
-            return format!(
-                "thread {} of block {} {}",
-                index(wait.thread),
-                index(wait.block),
-                one.next().unwrap_or_else(|| wait.message.clone())
-            );
-        }
+    let (block, message) = (index(wait.block), &wait.message);
+    match (wait.threads, wait.blocks) {
+        (1, _) => format!(
+            "thread {} of block {block} is {message}",
+            index(wait.thread)
+        ),
         (threads, 1) => format!(
-            "{} of block {}",
-            counted(threads, "thread"),
-            index(wait.block)
+            "{} of block {block} are {message}",
+            counted(threads, "thread")
         ),
         (threads, blocks) => format!(
-            "{} of {}, the first of them {}",
+            "{} of {}, the first of them {block}, are {message}",
             counted(threads, "thread"),
             counted(blocks, "block"),
-            index(wait.block)
         ),
-    };
-    format!("{waiting} {}", wait.message)
+    }
 }
 
 /// The lines below the first one of a launch that is stuck.

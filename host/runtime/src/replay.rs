@@ -36,8 +36,8 @@ pub(crate) struct Replay<'a> {
     cluster: HashMap<Warp, [u64; LANES as usize]>,
 }
 
-/// Those who come to a barrier. Who has passed it may come again before others have recorded that they
-/// have passed.
+/// The threads that come to a barrier. A thread that has passed it may come again before others have recorded
+/// that they have passed.
 #[derive(Default)]
 struct Meeting {
     /// How often it has completed.

@@ -100,7 +100,7 @@ pub(crate) fn rewrite(
             let op = access.op;
             let turns = op.is_strong() || (plan.journals_strong && op.kind != MemoryKind::Load);
             let turns = (turns && access.lines.is_none()).then_some(plan.piece_log2);
-            // What others may observe is recorded even so.
+            // What other threads may observe is recorded, whether it is proved or not.
             let free = skips.and_then(|of| of.get(&at)).filter(|_| !op.is_strong());
             let free = free.copied().map(Free::Bit);
             let turn = turns.map(|piece_log2| Turn {

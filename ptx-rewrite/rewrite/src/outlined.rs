@@ -1,6 +1,6 @@
 //! Checks in functions of their own.
 //!
-//! A inlined check has about forty instructions and four branches, and a compiler takes more than linear time for a
+//! An inlined check has about forty instructions and four branches, and a compiler takes more than linear time for a
 //! function: for a module of Thrust with 3,300 inlined checks ptxas 13.0 takes 52 seconds, and 4 seconds where they are
 //! called (docs/benchmarks.md, "Large modules"). So a function with more than [`MOST_INLINED`] of them calls its checks.
 //! What they do is the same; a call takes some twenty instructions more.

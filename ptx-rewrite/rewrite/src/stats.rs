@@ -1,4 +1,4 @@
-//! What `ptxas` makes of a module: registers, spills and code size per kernel.
+//! What `ptxas` makes of a module: registers, spills and code size per kernel, and whether it accepts it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use image::elf;
+use ptx::ast::{self, Span};
 
 /// One kernel as `ptxas -v` describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,61 +90,47 @@ impl Accepted {
         Ok(())
     }
 
-    /// A thread that panicked has left the set whole.
+    /// The set is only ever added to, so it is right even if another thread has panicked with the lock.
     fn known(&self) -> MutexGuard<'_, BTreeSet<Function>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The text with declarations in place of known functions, and its other functions of the rewriter.
     fn shortened(&self, text: &str, arch: &str) -> (String, Vec<Function>) {
-        let parts = text
-            .split_inclusive("\n}\n")
-            .flat_map(|part| part.split_inclusive("\n;\n"));
-        let (mut declared, mut others) = (BTreeSet::new(), Vec::new());
+        let (module, _) = ptx::parse(text);
+        let is_ours = |function: &&ast::Function| function.name.starts_with(device::PREFIX);
+        let ours = || module.functions().filter(is_ours);
+        let defined = ours().filter(|function| function.body.is_some());
+        let named = defined.map(|function| {
+            let whole = module.slice(function.span).to_owned();
+            (function.name.as_str(), (arch.to_owned(), whole))
+        });
         let known = self.known();
-        for part in parts.clone() {
-            let Some(head) = head(part) else { continue };
-            let function = (arch.to_owned(), part.to_owned());
-            match known.contains(&function) {
-                true => declared.extend(name(head)),
-                false => others.push(function),
-            }
-        }
+        let (declared, others): (Vec<_>, Vec<_>) =
+            named.partition(|(_, function)| known.contains(function));
         drop(known);
-        let is_declared = |head: &str| name(head).is_some_and(|name| declared.contains(name));
-        let mut short = String::new();
-        for part in parts {
-            match (head(part), part.rfind(".func")) {
-                (Some(head), _) if is_declared(head) => {
-                    short.extend([".extern ", head, ";\n"]);
-                }
-                (None, Some(at)) if part.ends_with("\n;\n") && is_declared(&part[at..]) => {
-                    short.extend([&part[..at], ".extern ", &part[at..]]);
-                }
-                _ => short.push_str(part),
+        let (mut short, mut done) = (String::new(), 0);
+        for function in ours() {
+            if !declared.iter().any(|(name, _)| *name == function.name) {
+                continue;
             }
+            let Span { start, end } = function.span;
+            let body = function.body.as_ref().map(|body| body.span.start);
+            let slice = |start, end| module.slice(Span { start, end });
+            short.extend([
+                slice(done, start),
+                ".extern ",
+                slice(start, body.unwrap_or(end)),
+            ]);
+            short.extend(body.map(|_| ";"));
+            done = end;
         }
-        (short, others)
+        short.push_str(&text[done as usize..]);
+        (
+            short,
+            others.into_iter().map(|(_, function)| function).collect(),
+        )
     }
-}
-
-/// The head of the function of the rewriter that a part of a text defines.
-fn head(part: &str) -> Option<&str> {
-    let (head, _) = part.split_once("\n{\n")?;
-    (head.starts_with(".func") && name(head).is_some()).then_some(head)
-}
-
-/// The name of a function, if it is one of the rewriter's. Functions of the program may have its parameters.
-fn name(head: &str) -> Option<&str> {
-    let rest = head.strip_prefix(".func")?.trim_start();
-    let rest = match rest.strip_prefix('(') {
-        Some(returns) => returns.split_once(')')?.1.trim_start(),
-        None => rest,
-    };
-    let name = rest
-        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .next()?;
-    name.starts_with(device::PREFIX).then_some(name)
 }
 
 /// What the assembler says.
@@ -217,8 +204,8 @@ mod tests {
 
     #[test]
     fn only_known_functions_of_the_rewriter_are_declared() {
-        let ours = ".func (.param .b64 r) __cudarun_f(\n\t.param .b64 a\n)\n{\n\tret;\n}\n";
-        let program = ".func p(.param .u64 __cudarun_launch)\n{\n\tret;\n}\n";
+        let ours = ".func (.param .b64 r) __cudarun_f(\n\t.param .b64 a\n)\n{\n\tret;\n}";
+        let program = "\n.func p(.param .u64 __cudarun_launch)\n{\n\tret;\n}\n";
         let text = format!("/*+crc*/.func __cudarun_f(\n)\n;\n{ours}{program}");
         let accepted = Accepted::new();
         let function = ("sm_90".to_owned(), ours.to_owned());
@@ -227,7 +214,7 @@ mod tests {
         accepted.known().insert(function);
         let short = format!(
             "/*+crc*/.extern .func __cudarun_f(\n)\n;\n\
-             .extern .func (.param .b64 r) __cudarun_f(\n\t.param .b64 a\n);\n{program}"
+             .extern .func (.param .b64 r) __cudarun_f(\n\t.param .b64 a\n)\n;{program}"
         );
         assert_eq!(accepted.shortened(&text, "sm_90"), (short, Vec::new()));
         assert_eq!(accepted.shortened(&text, "sm_80").0, text);

@@ -12,8 +12,8 @@ impl Engine {
     /// A weak access that `me` made in the past: at `time`, one more than the last `now` at which
     /// anything was received of it before (see [`Engine::at`]), and 1 if nothing was.
     ///
-    /// It is not checked itself: whoever passes it late knows that nobody else had accessed the
-    /// bytes. Later accesses are checked against it.
+    /// It is not checked itself: the caller must know that no other thread had accessed the bytes before it.
+    /// Later accesses are checked against it.
     pub fn earlier(&mut self, me: Thread, time: Time, access: &Access, location: Location) {
         let key = location.key();
         let history = self.memory.of(location);

@@ -313,7 +313,7 @@ impl History {
     }
 
     /// What later accesses to some words, which `make` gives, race with; see
-    /// [`Engine::concurrent`](super::Engine::beside).
+    /// [`Engine::concurrent`](super::Engine::concurrent).
     pub(crate) fn concurrent(
         &self,
         accessor: &Accessor<'_>,

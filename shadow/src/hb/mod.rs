@@ -229,12 +229,12 @@ pub struct Side {
     pub site: u32,
 }
 
-/// What somebody who receives a race has heard enough of.
+/// Further races that the receiver of a race does not need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Enough {
-    /// Of nothing: each race is to be reported.
+    /// None: each race is to be reported.
     Never,
-    /// Of races between the two accesses' instructions, in this word and by this later access. Those
+    /// Races between the two accesses' instructions, in this word and by this later access. Those
     /// with [`Race::of_many`] may be left out.
     OfSite,
 }

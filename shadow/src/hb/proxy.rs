@@ -51,8 +51,8 @@ impl Proxies {
         }
     }
 
-    /// The fences that come before what `me`, who knows `times`, does now to memory like that of `location`; none if some of
-    /// them may be forgotten.
+    /// The fences that come before what the thread `me` does now to memory like that of `location`; `times` is what the
+    /// thread knows of others. None if some of the fences may have been forgotten.
     fn before(
         &self,
         shape: &Shape,

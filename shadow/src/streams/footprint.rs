@@ -141,9 +141,9 @@ pub struct Meeting {
     pub span: [u64; 2],
     /// How many bytes there are.
     pub bytes: u64,
-    /// Who of the one has touched that byte, as it was passed to [`Footprint::touch`].
+    /// What touched that byte in `one`, as it was passed to [`Footprint::touch`].
     pub by_one: u64,
-    /// Who of the other has.
+    /// What touched it in `other`.
     pub by_other: u64,
 }
 

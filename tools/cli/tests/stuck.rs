@@ -75,9 +75,9 @@ fn a_spin_that_nobody_ends_is_a_deadlock_in_every_mode() {
             66,
             &[
                 "error[CR007]: a launch of k",
-                "ptx line 9: thread (0,0,0) of block (0,0,0) waits for 4 bytes of global memory to change (now 0x0)",
+                "ptx line 9: thread (0,0,0) of block (0,0,0) is waiting for 4 bytes of global memory to change (now 0x0)",
                 "offset 4 in allocation #2 of 8 bytes, made by --arg 1",
-                "63 threads of block (0,0,0) wait at `__syncthreads()`, to which 63 of 64 threads have come",
+                "63 threads of block (0,0,0) are waiting at `__syncthreads()`, to which 63 of 64 threads have come",
                 "note: block (1,0,0) has exited",
                 "help: no thread that is left writes there",
                 "deadlock",
@@ -107,7 +107,7 @@ fn many_threads_that_poll_are_proved_to_be_stuck_whatever_checks_them() {
         let ran = run_as("--grid 4 --block 64", body, mode);
         ran.ends(
             66,
-            &["wait for 4 bytes of global memory to change (now 0x1)"],
+            &["waiting for 4 bytes of global memory to change (now 0x1)"],
         );
         assert_eq!(
             ran.json["failures"][0]["stuck"]["waits"][0]["kind"],
@@ -124,7 +124,7 @@ fn an_mbarrier_that_is_polled_for_ever_is_a_deadlock() {
                 met: bar.sync 0;\nspin: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;\n@!%p bra spin;";
     for mode in MODES {
         let ran = run_as("--grid 1 --block 64", body, mode);
-        let lacks = "wait for a phase of the mbarrier at offset 0x0 of shared memory to end, which lacks 64 bytes";
+        let lacks = "waiting for a phase of the mbarrier at offset 0x0 of shared memory to end, which lacks 64 bytes";
         ran.ends(66, &["deadlock", lacks, "help: let as many threads arrive"]);
     }
 }

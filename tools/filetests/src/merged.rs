@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ptx::ast::{Item, Linkage, Module};
+use ptx::ast::{Item, Linkage, Module, Span};
 use ptx::lexer::{self, TokenKind};
 
 /// The texts in as few modules as their heads (`.version`, `.target`) allow, each text once. What a text defines gets a
@@ -46,13 +46,14 @@ fn parted(module: &Module) -> Option<(&str, &str)> {
         return None;
     };
     let plain = rest.iter().all(known) && module.files.is_empty();
+    let (start, end) = (first.start, last.end);
     plain.then(|| {
-        let end = last.end as usize;
-        (&module.text[first.start as usize..end], &module.text[end..])
+        let head = module.slice(Span { start, end });
+        (head, &module.text[end as usize..])
     })
 }
 
-/// The names of functions and variables that are not someone else's.
+/// The names of functions and variables, apart from external functions.
 fn defined(module: &Module) -> HashSet<&str> {
     let names = module.items.iter().filter_map(|item| match item {
         Item::Function(function) if function.linkage != Linkage::Extern => Some(&function.name),

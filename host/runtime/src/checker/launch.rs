@@ -101,7 +101,7 @@ pub struct LaunchOutcome {
     pub unsupported: bool,
     /// It failed because all threads left waited for others.
     pub deadlock: bool,
-    /// Who waits for what then, where the device reports it.
+    /// The threads that wait then, and what they wait for, where the device reports it.
     pub stuck: Option<Box<log::Stuck>>,
     /// Accesses outside of all memory, after which it went on.
     pub strays: Vec<log::Stray>,

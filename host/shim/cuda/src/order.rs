@@ -53,7 +53,7 @@ impl Drop for Ends {
         let number = NUMBER.take();
         // SAFETY: the call has no conditions.
         let first = unsafe { libc::gettid() };
-        // With the first thread the process ends, and there is nobody to report to.
+        // With the first thread the process ends: a report would come too late.
         if u32::try_from(first) == Ok(std::process::id()) {
             return;
         }

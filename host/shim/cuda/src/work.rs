@@ -69,7 +69,7 @@ pub(crate) fn submit(stream: u64, work: Work) -> Answer {
         None => Ok(Some(work)),
     })?;
     match now {
-        // Whoever the function notifies knows what came before it.
+        // The function may notify other threads of the host, which then know what came before it.
         Some(Work::Host(call)) => order::wait(stream).map(|()| call.run()),
         Some(work) => with_context(|state, context| {
             let at = state.position(context, stream, &work)?;

@@ -192,7 +192,7 @@ impl<'a, O: Listener + ?Sized> Machine<'a, O> {
         }
     }
 
-    /// What an observer receives about who does something.
+    /// Some lanes of a warp, as an observer receives them.
     pub(crate) fn executing(&self, cta: &CtaId, warp: u32, pc: u32, lanes: u32) -> Executing {
         Executing {
             cta: cta.linear,

@@ -1,6 +1,6 @@
 //! Accesses outside of all memory: they end the launch, or are passed over where a launch is to go on.
 //!
-//! An observer receives accesses that are made, so what lies outside is found before. Where nobody observes, it is
+//! An observer receives accesses that are made, so what lies outside is found before. Without an observer it is
 //! found when the access is made.
 
 use events::SHARED_STEP;

@@ -143,7 +143,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         self.channels(lane, texture, address)
     }
 
-    /// The same for one lane, which nobody observes.
+    /// The same for one lane, without an observer.
     fn channels(
         &mut self,
         lane: u32,

@@ -162,7 +162,7 @@ fn assemble_cases(toolkit: &Toolkit, path: &Path, taken: &Path) -> Result<()> {
             takes(&ptxas, &case.text).with_context(|| format!("[{}]", case.revision))?;
         }
     }
-    all?;
+    all.context("all revisions in one module")?;
     std::fs::create_dir_all(taken.parent().context("no folder")?)?;
     std::fs::write(taken, key)?;
     Ok(())

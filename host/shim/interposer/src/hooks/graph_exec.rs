@@ -27,7 +27,7 @@ unsafe fn instantiate(
     go: impl FnOnce() -> CUresult,
 ) -> CUresult {
     let graph = graph.expose_provenance() as u64;
-    // Nobody reports when the device has launched it.
+    // The driver does not report launches that the device makes.
     let slot_use = match flags & DEVICE_LAUNCH {
         0 => SlotUse::Own,
         _ => SlotUse::Idle,
@@ -311,7 +311,7 @@ pub(crate) unsafe fn cuGraphExecKernelNodeSetParams(
     }
 }
 
-/// Who chooses a record slot.
+/// Chooses a record slot.
 type ChooseSlot<'a> = &'a mut dyn FnMut(&mut State, u64) -> Option<u64>;
 
 pub(crate) unsafe fn cuGraphExecKernelNodeSetParams_v1(

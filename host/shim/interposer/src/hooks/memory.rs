@@ -62,7 +62,7 @@ pub(super) fn make_room() -> bool {
     yielded == Some(true)
 }
 
-/// Notifies the checker of memory that is given back, before it can be somebody else's.
+/// Notifies the checker of memory that is given back, before the driver can give it out again.
 fn free(address: u64, give: impl FnOnce() -> CUresult) -> CUresult {
     with_started(|state| {
         state.memory.remove(&address);
