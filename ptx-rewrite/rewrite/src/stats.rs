@@ -98,7 +98,10 @@ impl Accepted {
     /// The text with declarations in place of known functions, and its other functions of the rewriter.
     fn shortened(&self, text: &str, arch: &str) -> (String, Vec<Function>) {
         let (module, _) = ptx::parse(text);
-        let is_ours = |function: &&ast::Function| function.name.starts_with(device::PREFIX);
+        // An entry with this prefix is a copy of one of the program's.
+        let is_ours = |function: &&ast::Function| {
+            !function.entry && function.name.starts_with(device::PREFIX)
+        };
         let ours = || module.functions().filter(is_ours);
         let defined = ours().filter(|function| function.body.is_some());
         let named = defined.map(|function| {
@@ -205,13 +208,16 @@ mod tests {
     #[test]
     fn only_known_functions_of_the_rewriter_are_declared() {
         let ours = ".func (.param .b64 r) __cudarun_f(\n\t.param .b64 a\n)\n{\n\tret;\n}";
-        let program = "\n.func p(.param .u64 __cudarun_launch)\n{\n\tret;\n}\n";
+        let program = "\n.func p(.param .u64 __cudarun_launch)\n{\n\tret;\n}\n\
+                       .visible .entry __cudarun_own_p()\n{\n\tret;\n}\n";
         let text = format!("/*+crc*/.func __cudarun_f(\n)\n;\n{ours}{program}");
         let accepted = Accepted::new();
         let function = ("sm_90".to_owned(), ours.to_owned());
         let (whole, defined) = accepted.shortened(&text, "sm_90");
         assert_eq!((whole, defined), (text.clone(), vec![function.clone()]));
-        accepted.known().insert(function);
+        let copy = ".visible .entry __cudarun_own_p()\n{\n\tret;\n}".to_owned();
+        let copy = ("sm_90".to_owned(), copy);
+        accepted.known().extend([function, copy]);
         let short = format!(
             "/*+crc*/.extern .func __cudarun_f(\n)\n;\n\
              .extern .func (.param .b64 r) __cudarun_f(\n\t.param .b64 a\n)\n;{program}"
