@@ -341,7 +341,10 @@ impl<'a> Builder<'a> {
                     (made.count, made.at_least) = (old.count, old.at_least);
                     made.launches = std::mem::take(&mut old.launches);
                     made.processes = std::mem::take(&mut old.processes);
-                    made.seeds = std::mem::take(&mut old.seeds);
+                    if rank.is_certain == best.is_certain {
+                        made.seeds = std::mem::take(&mut old.seeds);
+                        made.explored = std::mem::take(&mut old.explored);
+                    }
                     made.same_value = old.same_value;
                     made.values_unknown = old.values_unknown;
                     *old = made;
@@ -371,8 +374,14 @@ impl<'a> Builder<'a> {
         {
             report.processes.push(process);
         }
-        if !report.seeds.contains(&log_index.seed) {
-            report.seeds.push(log_index.seed);
+        let (seeds, seed) = match race.schedule {
+            None => (&mut report.seeds, log_index.seed),
+            Some(seed) => (&mut report.explored, seed),
+        };
+        // A schedule that leaves it open does not have it.
+        let is_shown = race.decided || !self.witnesses[index].race.decided;
+        if is_shown && !seeds.contains(&seed) {
+            seeds.push(seed);
         }
     }
 
@@ -523,7 +532,13 @@ impl<'a> Builder<'a> {
             launches: Vec::new(),
             processes: Vec::new(),
             seeds: Vec::new(),
+            explored: Vec::new(),
             kernel: match launch {
+                // The recording is of the program's own run.
+                Some(launch) if race.schedule.is_some() => KernelLaunch {
+                    recorded: None,
+                    ..launched(launch, log_index.process)
+                },
                 Some(launch) => launched(launch, log_index.process),
                 None => KernelLaunch {
                     name: demangle(&kernel),

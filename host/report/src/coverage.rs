@@ -168,6 +168,13 @@ pub(crate) fn coverage(report: &Report) -> String {
         let last = parts.len() - 1;
         parts[last] += &format!(" ({})", listed(&reasons));
     }
+    let explored: u64 = kernels.iter().map(|kernel| kernel.explored).sum();
+    if explored > 0 {
+        parts.push(format!(
+            "{} also run under other schedules",
+            number(explored)
+        ));
+    }
     if !coverage.incomplete.is_empty() {
         let named: Vec<String> = coverage.incomplete.iter().map(incomplete).collect();
         let count = counted(named.len() as u64, "launch");

@@ -345,6 +345,12 @@ pub(crate) fn remarks(
             ),
         );
     }
+    if let (true, [seed, ..]) = (race.seeds.is_empty(), &race.explored[..]) {
+        put_in(
+            &mut seen,
+            format_args!(", when it ran again under another schedule (--seed {seed})"),
+        );
+    }
     lines.push(("seen", seen));
     lines.extend(also(race, sources).map(|line| ("same cause", line)));
     if race.same_value {

@@ -211,6 +211,9 @@ pub struct Launch {
     /// The accesses of its threads, where the device counts them.
     #[serde(default)]
     pub executed: Option<Executed>,
+    /// Schedules under which it was run again.
+    #[serde(default)]
+    pub explored: u32,
     /// What the cells counted.
     pub counters: Counters,
     /// What happens-before on the host needed, where it judged the launch.
@@ -442,6 +445,9 @@ pub struct Clocks {
 pub struct Race {
     /// The launch.
     pub launch: u64,
+    /// The seed of the schedule under which the launch was run again and raced; none for the program's own run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<u64>,
     /// False for a conflict in a kernel whose fences, flags or partial barriers may order it.
     pub decided: bool,
     /// Which level conflicted.

@@ -306,6 +306,7 @@ fn join(known: &mut Race, mut race: Race) {
     known.launches.extend(race.launches);
     union(&mut known.processes, race.processes);
     union(&mut known.seeds, race.seeds);
+    union(&mut known.explored, race.explored);
     add_kernels(&mut known.kernels, race.kernels);
     union(&mut known.may_order, race.may_order);
     if !race.same_value {
@@ -384,6 +385,7 @@ fn add_kernel(to: &mut Kernel, from: Kernel) {
         unsupported,
         may_order,
         launches,
+        explored,
         judged_by,
         proofs,
         executed,
@@ -408,6 +410,7 @@ fn add_kernel(to: &mut Kernel, from: Kernel) {
     union(&mut to.unsupported, unsupported);
     union(&mut to.may_order, may_order);
     to.launches += launches;
+    to.explored += explored;
     add!(judged_by => to.judged_by, Judges { happens_before, journal, cells, proof, known });
     add!(proofs => to.proofs, Proofs { launches, whole, read_only, private, barriers, atomic, unproved, out_of_steps, new, nanoseconds; longest_nanoseconds, reasons });
     to.proofs.longest_nanoseconds = to.proofs.longest_nanoseconds.max(longest_nanoseconds);

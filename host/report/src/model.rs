@@ -26,7 +26,7 @@ use crate::rules::RuleId;
 use crate::words::shortened;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.25";
+pub const SCHEMA_VERSION: &str = "1.26";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -306,6 +306,8 @@ pub struct Kernel {
     pub may_order: Vec<String>,
     /// Launches.
     pub launches: u64,
+    /// Those that were run again under other schedules, because the order of their threads matters.
+    pub explored: u64,
     /// What judged them.
     pub judged_by: crate::judges::Judges,
     /// What their arguments prove.
@@ -465,8 +467,10 @@ pub struct Race {
     pub launches: Vec<u64>,
     /// Processes that had it, as indices of [`Run::processes`].
     pub processes: Vec<usize>,
-    /// Seeds of the schedules that had it.
+    /// Seeds of the schedules that had it, as certain as it is, of the program's own runs.
     pub seeds: Vec<u64>,
+    /// Seeds of the schedules that had it when launches were run again.
+    pub explored: Vec<u64>,
     /// The kernel of the first witness.
     pub kernel: KernelLaunch,
     /// All kernels that had it, without parameters and template arguments, sorted.

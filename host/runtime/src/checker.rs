@@ -20,7 +20,8 @@ use crate::aliases::{Aliases, Mapping};
 use crate::allocations::Allocations;
 use crate::choice::Chooser;
 use crate::code::{Code, FIRST_SITE};
-use crate::findings::Findings;
+use crate::exploration::Exploration;
+use crate::findings::{Explored, Findings};
 use crate::host_calls::HostCalls;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
@@ -109,6 +110,8 @@ pub struct Checker {
     says_more: bool,
     /// Kernels whose first launch has ended, where that is recorded.
     launched: HashSet<String>,
+    /// Launches that run again under other schedules.
+    exploration: Exploration,
 }
 
 impl Checker {
@@ -139,6 +142,7 @@ impl Checker {
             recorded: HashMap::new(),
             says_more: false,
             launched: HashSet::new(),
+            exploration: Exploration::default(),
         }
     }
 
@@ -416,6 +420,8 @@ impl Checker {
             });
             executed.unwrap_or_default()
         });
+        self.exploration
+            .ended(&launch.kernel, launch.warp_instructions);
         launch.counters = drained.counted(launch.counters);
         // Where happens-before judges, the cells' conflicts were candidates.
         let settled = findings.is_some() || pending.journaled;
@@ -470,7 +476,12 @@ impl Checker {
                 launch.unjudged = log::Unjudged::LocksAndVersions;
             }
             launch.counters.conflicts = findings.found.iter().map(|found| found.count).sum();
-            self.findings(&launch, &findings, pending.proved.as_deref());
+            let proved = pending.proved.as_deref();
+            self.findings(&launch, &findings, None, proved);
+            for Explored { seed, findings, .. } in &findings.explored {
+                self.findings(&launch, findings, Some(*seed), proved);
+            }
+            launch.explored = findings.explored.len() as u32;
         }
         launch.recorded = self.recording(&launch, pending.recordable);
         let recorded = launch.recorded.clone();
@@ -784,7 +795,7 @@ impl Checker {
             self.describe();
             let sites = [race.previous_site, race.site];
             self.races.insert(sites);
-            if self.options.record.is_some() && race.work.is_empty() {
+            if self.options.record.is_some() && race.work.is_empty() && race.schedule.is_none() {
                 let known = self.recorded.get(&sites);
                 if known.is_none_or(|known| race.rank() > *known) {
                     self.recorded.insert(sites, race.rank());

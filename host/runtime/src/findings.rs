@@ -132,6 +132,17 @@ pub(crate) struct Misused {
     pub(crate) now: u32,
 }
 
+/// What a launch has shown that was run again.
+#[derive(Debug)]
+pub struct Explored {
+    /// The seed of its schedule.
+    pub seed: u64,
+    /// What was found: once it stands in [`Findings`], what the runs before have not shown.
+    pub findings: Findings,
+    /// All threads left waited for others.
+    pub deadlock: bool,
+}
+
 /// What happens-before has found in a launch.
 #[derive(Debug)]
 pub struct Findings {
@@ -151,6 +162,8 @@ pub struct Findings {
     pub(crate) stats: Option<Stats>,
     /// What the launch has done for those that may run beside it, if that was followed.
     pub(crate) touched: Option<Followed>,
+    /// Other runs of the launch.
+    pub(crate) explored: Vec<Explored>,
     /// What the engine knows, and what comes before each request to the device runtime, if there are any.
     pub(crate) launcher: Option<(Box<Engine>, Vec<Launched>)>,
 }
@@ -168,8 +181,23 @@ impl Findings {
             under_versions: 0,
             stats: None,
             touched: Some(touched),
+            explored: Vec::new(),
             launcher: None,
         }
+    }
+
+    /// The launch was run again. What is known already is left out.
+    pub(crate) fn explored(&mut self, mut explored: Explored) {
+        let findings = &mut explored.findings;
+        let before = || {
+            let others = self.explored.iter().map(|of| &of.findings);
+            std::iter::once(&*self).chain(others)
+        };
+        let pairs: HashSet<_> = before().flat_map(|of| &of.found).map(Found::key).collect();
+        findings.found.retain(|found| !pairs.contains(&found.key()));
+        let misused = |of: &Misused| before().any(|before| before.misuses.contains_key(of));
+        findings.misuses.retain(|of, _| !misused(of));
+        self.explored.push(explored);
     }
 
     /// The line of a site in the program's own PTX.

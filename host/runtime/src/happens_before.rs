@@ -163,6 +163,7 @@ impl HappensBefore {
             under_versions,
             unordered_by_barriers: self.barriers.map(Barriers::finish).unwrap_or_default(),
             touched: self.footprints.map(FootprintRecorder::finish),
+            explored: Vec::new(),
             launcher: match self.launched.is_empty() {
                 true => None,
                 false => Some((Box::new(self.engine), self.launched)),

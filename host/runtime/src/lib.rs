@@ -13,6 +13,7 @@ pub mod checker;
 pub mod choice;
 mod code;
 mod executed;
+mod exploration;
 mod findings;
 mod footprint_observer;
 mod footprint_recorder;
@@ -49,7 +50,7 @@ pub use checker::{
 };
 pub use choice::Choice;
 pub use code::{Code, FIRST_SITE};
-pub use findings::Findings;
+pub use findings::{Explored, Findings};
 pub use footprint_observer::FootprintObserver;
 pub use happens_before::HappensBefore;
 pub use options::{Mode, Model, Options, Prove, ShadowSize, Show, parse_sample};

@@ -44,6 +44,7 @@ pub(crate) fn race(
     let (space, address) = at(race.location);
     log::Race {
         launch: launch.launch,
+        schedule: None,
         decided: !matches!(
             found.class,
             Class::LockOrder | Class::Fences | Class::Counted

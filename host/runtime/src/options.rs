@@ -60,6 +60,8 @@ pub struct Options {
     pub record: Option<u64>,
     /// The first launch of each kernel is recorded too, whether it has races or not.
     pub record_first: bool,
+    /// Other schedules under which a launch is run again if the order of its threads matters, where happens-before listens.
+    pub explore: u32,
     /// Functions with more checks than this call them ([`rewrite::Config::most_inlined`]); for tests.
     #[serde(rename = "most_pasted")]
     pub most_inlined: Option<u32>,
@@ -88,6 +90,7 @@ impl Default for Options {
             assumptions: Vec::new(),
             record: None,
             record_first: false,
+            explore: 0,
             most_inlined: None,
         }
     }

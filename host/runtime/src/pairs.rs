@@ -95,7 +95,7 @@ pub(crate) struct Pairs {
 }
 
 /// Sites, the smaller number first, whether in shared memory, and what is wrong.
-type Key = (u32, u32, bool, Class);
+pub(crate) type Key = (u32, u32, bool, Class);
 
 fn key(class: Class, location: Location, [a, b]: [u32; 2]) -> Key {
     (a.min(b), a.max(b), is_shared(location), class)
@@ -126,6 +126,12 @@ pub(crate) fn is_shared(location: Location) -> bool {
 }
 
 impl Found {
+    /// What it has in common with races of the same pair.
+    pub(crate) fn key(&self) -> Key {
+        let Race { earlier, later, .. } = self.race;
+        key(self.class, self.race.location, [earlier.site, later.site])
+    }
+
     /// The pair has raced again.
     fn ascends(&mut self, race: &Race) {
         self.ascending &= is_ascending(race) && race.earlier.site == self.race.earlier.site;

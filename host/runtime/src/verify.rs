@@ -93,9 +93,12 @@ impl Obstacles {
                 from_frames,
             }
         };
-        let races = findings.found.iter();
-        let certain = races.filter(|of| matches!(of.class, Class::Race));
-        if certain.count() > 0 || !findings.misuses.is_empty() {
+        let others = findings.explored.iter().map(|of| &of.findings);
+        let is_bad = |of: &Findings| {
+            let races = of.found.iter();
+            races.filter(|of| matches!(of.class, Class::Race)).count() > 0 || !of.misuses.is_empty()
+        };
+        if std::iter::once(findings).chain(others).any(is_bad) {
             return log::Verified::of(log::Answer::Race, Vec::new());
         }
         let mut unknown = Vec::new();

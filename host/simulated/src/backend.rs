@@ -20,6 +20,7 @@ use runtime::{
 };
 use simt::{Launch, LaunchError, LaunchStats, LoadError, ModuleId, Schedule, Strays, Tallies};
 
+use crate::exploring::{self, Explorer};
 use crate::recorded::{self, Before, Recorded, TooLarge};
 use crate::{CheckedSim, Ready, Reserved, errors, strays, stuck};
 
@@ -89,6 +90,8 @@ struct Checks {
     obstacles: Option<Obstacles>,
     /// Memory as it was, where the launch is to be recorded.
     before: Option<Result<Before, TooLarge>>,
+    /// The same, where the launch is to run again under other schedules.
+    explored: Option<Before>,
 }
 
 impl Backend for CheckedSim {
@@ -198,6 +201,8 @@ impl Backend for CheckedSim {
             (Some(recorder), Some(_)) => Some(recorder.before(&self.device)),
             _ => None,
         };
+        let explores = grid.audit.is_none() && checker.explores(key, &pending);
+        let explored = explores.then(|| exploring::before(&self.device)).flatten();
         let checks = Checks {
             key,
             extent,
@@ -209,6 +214,7 @@ impl Backend for CheckedSim {
             footprints,
             obstacles: None,
             before,
+            explored,
         };
         Pending {
             checks: Some(Box::new(checks)),
@@ -279,7 +285,8 @@ impl Backend for CheckedSim {
             footprints,
             obstacles,
             before,
-            code: _,
+            explored,
+            code,
         } = *checks;
         let mut error_frames = Vec::new();
         if let Err(error) = &mut result
@@ -330,6 +337,19 @@ impl Backend for CheckedSim {
             let at = pending.at().cloned().unwrap_or_else(|| checker.position());
             checker.ancestor(&pending, at, findings.as_mut())
         });
+        if let (Some(before), Some(findings), Ok(stats)) = (&explored, &mut findings, &result)
+            && let Some(loaded) = self.modules.get(&grid.module)
+        {
+            let explorer = Explorer {
+                device: &self.device,
+                module: grid.module,
+                loaded,
+                code: &code,
+                launch: &launch,
+                before,
+            };
+            explorer.explore(checker, (key, &pending, extent), stats, findings);
+        }
         if checker.options().verify.is_some() {
             checker.verify(
                 &mut pending,

@@ -2,6 +2,7 @@
 
 mod backend;
 mod errors;
+mod exploring;
 pub mod recorded;
 mod requests;
 mod strays;

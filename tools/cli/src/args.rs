@@ -108,14 +108,19 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_parser = number::<u64>, value_name = "N", help_heading = heading::RUNNING)]
     pub(crate) seed: u64,
     /// Run the program under N schedules, with seeds counted up from --seed, and merge the reports
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = up_to::<100_000>, help_heading = heading::RUNNING)]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = between::<1, 100_000>, help_heading = heading::RUNNING)]
     pub(crate) schedules: u32,
+    /// Run launches with flags, locks or atomics again under N other schedules, from a copy of their memory, and report
+    /// the races that only these show. This is done for the first launches of each kernel, as long as it costs little [default: 8, or 0 with --schedules]; simulated device only, and not with --mode fast
+    /// or --as-gpu
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = between::<0, 1000>, help_heading = heading::CHECKING)]
+    pub(crate) explore: Option<u32>,
     /// On the simulated device, run the blocks of a launch on up to N threads, where the order of
     /// blocks cannot change the result: in --mode fast, with --as-gpu or --check off, in kernels
     /// without atomics that return a value, flags, clocks or printf. Only races can make results
     /// depend on N. Which of several racing threads a report names, and how often, may differ from
     /// run to run
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = up_to::<256>, help_heading = heading::RUNNING)]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = between::<1, 256>, help_heading = heading::RUNNING)]
     pub(crate) sim_threads: u32,
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
@@ -224,7 +229,19 @@ pub(crate) struct RunArgs {
     pub(crate) app: Vec<OsString>,
 }
 
+/// Other schedules of a launch whose order of threads matters.
+const EXPLORED: u32 = 8;
+
 impl RunArgs {
+    /// Under how many other schedules a launch is run again.
+    pub(crate) fn explored(&self) -> u32 {
+        match self.explore {
+            Some(given) => given,
+            None if self.schedules > 1 => 0,
+            None => EXPLORED,
+        }
+    }
+
     /// Where kernels run, by either option.
     pub(crate) fn device(&self) -> DeviceChoice {
         match self.require_gpu {
@@ -839,9 +856,9 @@ fn number<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
 }
 
 /// Reads a whole number from 1 to `MOST`.
-fn up_to<const MOST: u32>(text: &str) -> Result<u32, String> {
-    let found = text.parse().ok().filter(|n| (1..=MOST).contains(n));
-    found.ok_or_else(|| format!("`{text}` is not a whole number from 1 to {MOST}"))
+fn between<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, String> {
+    let found = text.parse().ok().filter(|n| (LEAST..=MOST).contains(n));
+    found.ok_or_else(|| format!("`{text}` is not a whole number from {LEAST} to {MOST}"))
 }
 
 /// Reads a tool of compute-sanitizer.
@@ -937,10 +954,10 @@ mod tests {
         for bad in ["", "x", "101", "-1", "1"] {
             assert!(percent(bad).is_err(), "{bad}");
         }
-        assert_eq!((number::<u8>("7"), up_to::<9>("9")), (Ok(7), Ok(9)));
+        assert_eq!((number::<u8>("7"), between::<1, 9>("9")), (Ok(7), Ok(9)));
         for bad in ["", "x", "-1", "256", "1.5"] {
             assert!(
-                number::<u8>(bad).is_err() && up_to::<9>(bad).is_err(),
+                number::<u8>(bad).is_err() && between::<1, 9>(bad).is_err(),
                 "{bad}"
             );
         }

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Stop> {
     }
     may_sample(args)?;
     may_verify(args)?;
-    may_record(args)?;
+    may_repeat(args)?;
     if args.output.new_only && args.baseline.is_none() {
         return Err(Stop::new(USAGE, "--new-only needs --baseline FILE"));
     }
@@ -172,21 +172,29 @@ fn may_verify(args: &RunArgs) -> Result<(), Stop> {
     }
 }
 
-/// Launches are recorded where happens-before listens to the simulated device.
-fn may_record(args: &RunArgs) -> Result<(), Stop> {
+/// Launches are recorded, and run again, where happens-before listens to the simulated device.
+fn may_repeat(args: &RunArgs) -> Result<(), Stop> {
+    let asked = [
+        (args.record.is_some(), "records no launches", "--record"),
+        (
+            args.explore.is_some_and(|n| n > 0),
+            "runs no launch again",
+            "--explore",
+        ),
+    ];
+    let Some((_, lacks, given)) = asked.iter().find(|(given, ..)| *given) else {
+        return Ok(());
+    };
     let unfit = [
         (args.mode == ModeChoice::Fast, "--mode fast"),
         (args.as_gpu, "--as-gpu"),
         (args.check == Switch::Off, "--check off"),
     ];
-    let flag = unfit
-        .iter()
-        .find_map(|(given, flag)| given.then_some(flag))
-        .filter(|_| args.record.is_some());
+    let flag = unfit.iter().find_map(|(given, flag)| given.then_some(flag));
     match flag {
         Some(flag) => Err(Stop::new(
             USAGE,
-            format!("{flag} records no launches: leave out --record"),
+            format!("{flag} {lacks}: leave out {given}"),
         )),
         None => Ok(()),
     }
@@ -203,6 +211,7 @@ fn choose_device(args: &RunArgs) -> Result<Device, Stop> {
         (args.sim_threads > 1, "--sim-threads"),
         (args.oob == OutsideChoice::Continue, "--oob continue"),
         (args.record.is_some(), "--record"),
+        (args.explore.is_some_and(|n| n > 0), "--explore"),
     ];
     let flag = simulated
         .iter()
@@ -258,6 +267,7 @@ fn options(args: &RunArgs, context: &Context, schedule: u32) -> Options {
         verify: args.verify,
         assumptions: args.assume.clone(),
         record: args.record,
+        explore: args.explored(),
         ..Options::default()
     }
 }

@@ -7,6 +7,7 @@ mod command;
 mod common;
 mod ends;
 mod explain;
+mod exploring;
 mod failures;
 mod fingerprints;
 mod host_lines;

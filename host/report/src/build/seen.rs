@@ -127,6 +127,7 @@ impl Builder<'_> {
             kernel.ptx_source = PtxSource::Ptx;
         }
         kernel.launches += 1;
+        kernel.explored += u64::from(launch.explored > 0);
         if launch.checked {
             kernel.judged_by.add(launch.judge);
         }

@@ -152,6 +152,7 @@ fn result(finding: &Finding<'_>, rules: &[Value]) -> Value {
             "address": race.address.value,
             "launches": race.launches,
             "seeds": race.seeds,
+            "explored": race.explored,
         });
         if !finding.processes.is_empty() {
             result["properties"]["processes"] = json!(finding.processes);

@@ -242,7 +242,8 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         ran: &mut Ran,
     ) -> Result<Stop, Box<Fault>> {
         let program = self.setup.program;
-        // Under a seed all count as if they did, so that turns end between them, and orders vary.
+        // Under a seed all count as if they did, and what tells others something too, so that turns end between them, and
+        // orders vary.
         let spins = self.setup.launch.schedule != Schedule::RoundRobin;
         // Recomputed whenever the other splits change.
         let mut scheduler = SplitScheduler::new(warp, split);
@@ -306,6 +307,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     self.tally.add(split.pc, exec);
                     self.stats.device_fences += u64::from(op.fences);
                     self.store(cta, warp, split, access, exec)?;
+                    if access.strong && spins {
+                        budget.spin();
+                    }
                 }
                 Kind::Branch(target) => {
                     if O::LISTENS {
@@ -404,6 +408,9 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
                     }
                     let threads = self.executing(cta, warp.index, split.pc, exec);
                     self.observer.fence(threads);
+                    if spins {
+                        budget.spin();
+                    }
                 }
                 Kind::Copies => {
                     let threads = self.executing(cta, warp.index, split.pc, exec);

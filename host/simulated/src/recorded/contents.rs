@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 
+use driver::DeviceError;
 use report::hash;
 use simt::Memory;
 
@@ -58,6 +59,21 @@ impl Contents {
             true => Ok(self),
             false => Err(TooLarge { limit }),
         }
+    }
+
+    /// Writes all of it to memory that has room for it.
+    pub(crate) fn put_into(&self, memory: &mut Memory) -> Result<(), DeviceError> {
+        for (mut address, mut bytes) in self.runs() {
+            // One run may lie in several allocations.
+            while !bytes.is_empty() {
+                let end = memory.containing(address).map(|(start, size)| start + size);
+                let room = end.map_or(bytes.len() as u64, |end| end - address);
+                let (now, later) = bytes.split_at(bytes.len().min(room as usize));
+                memory.write(address, now)?;
+                (address, bytes) = (address + now.len() as u64, later);
+            }
+        }
+        Ok(())
     }
 
     /// Bytes that are kept.

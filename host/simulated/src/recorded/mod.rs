@@ -223,19 +223,9 @@ impl Recorded {
     fn memory(&self) -> Result<Device, Damaged> {
         let mut device = Device::restore(&self.device)
             .map_err(|error| Damaged::new(format!("its memory cannot be made: {error}")))?;
-        let memory = device.memory_mut();
-        for (mut address, mut bytes) in self.contents.runs() {
-            // One run may lie in several allocations.
-            while !bytes.is_empty() {
-                let end = memory.containing(address).map(|(start, size)| start + size);
-                let room = end.map_or(bytes.len() as u64, |end| end - address);
-                let (now, later) = bytes.split_at(bytes.len().min(room as usize));
-                memory
-                    .write(address, now)
-                    .map_err(|error| Damaged::new(format!("its memory holds too much: {error}")))?;
-                (address, bytes) = (address + now.len() as u64, later);
-            }
-        }
+        self.contents
+            .put_into(device.memory_mut())
+            .map_err(|error| Damaged::new(format!("its memory holds too much: {error}")))?;
         Ok(device)
     }
 

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
+use driver::DeviceError;
 use runtime::Checker;
 use simt::{Device, LaunchError, LaunchStats, State};
 
@@ -35,6 +36,13 @@ impl Before {
             contents: room.refill(device.memory(), limit)?,
             state: device.state(),
         })
+    }
+
+    /// Another device that is as this one was.
+    pub(crate) fn device(&self) -> Result<Device, DeviceError> {
+        let mut device = Device::restore(&self.state)?;
+        self.contents.put_into(device.memory_mut())?;
+        Ok(device)
     }
 }
 

@@ -35,6 +35,15 @@ pub(crate) fn run(body: &str, options: &[&str]) -> Ran {
 
 /// The same in the CTAs and threads that `launch` says.
 pub(crate) fn run_as(launch: &str, body: &str, options: &[&str]) -> Ran {
+    tool(&format!("k.ptx {launch}"), body, options)
+}
+
+/// As [`run`], with `verify`.
+pub(crate) fn verify(body: &str, options: &[&str]) -> Ran {
+    tool("verify k.ptx --grid 2 --block 1", body, options)
+}
+
+fn tool(words: &str, body: &str, options: &[&str]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let text = format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n\
@@ -44,7 +53,7 @@ pub(crate) fn run_as(launch: &str, body: &str, options: &[&str]) -> Ran {
          {body}\nret;\n}}\n"
     );
     std::fs::write(folder.path().join("k.ptx"), text).unwrap();
-    let launch = format!("k.ptx {launch} --arg u32[2] --arg u32[2]");
+    let launch = format!("{words} --arg u32[2] --arg u32[2]");
     let output = Command::new(env!("CARGO_BIN_EXE_cudarun-check"))
         .current_dir(folder.path())
         .args(launch.split(' '))

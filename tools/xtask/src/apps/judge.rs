@@ -220,6 +220,10 @@ pub fn run(
             if let Way::Audited(_) = way {
                 command.args(["--prove", "audit"]);
             }
+            // The schedules are here already; the first run is as a user's.
+            if seed != 0 {
+                command.args(["--explore", "0"]);
+            }
             if records(way) {
                 command
                     .arg("--record")
