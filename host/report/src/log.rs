@@ -248,7 +248,8 @@ pub struct Launch {
     /// It failed because all of its threads that had not ended waited for others.
     #[serde(default)]
     pub deadlock: bool,
-    /// The threads that wait then, and what they wait for, where the device reports it.
+    /// The threads that wait then, and what they wait for, where the device reports it; of an interrupted launch, all
+    /// threads.
     #[serde(default)]
     pub stuck: Option<Box<Stuck>>,
     /// Accesses outside of all memory, after which it went on.

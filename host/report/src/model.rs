@@ -359,7 +359,7 @@ pub struct Launches {
 }
 
 /// A launch that had not ended when its process did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Incomplete {
     /// Its kernel, demangled.
@@ -375,6 +375,8 @@ pub struct Incomplete {
     /// What it had found by then is in the report.
     #[serde(rename = "told")]
     pub reported: bool,
+    /// Where its threads were, and what they waited for, if anything: the first 16 places, where they are known.
+    pub threads: Vec<crate::stuck::Wait>,
 }
 
 /// What a process could not write to its log: races, launches or notes.

@@ -60,6 +60,8 @@ pub struct Wait {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitKind {
+    /// Nothing: they can go on, in a launch that was interrupted.
+    Running,
     /// A barrier of the block.
     Barrier,
     /// The barrier of the cluster.
@@ -79,7 +81,20 @@ pub enum WaitKind {
 
 /// What a log records of a launch of a kernel that is stuck.
 pub(crate) fn stuck(of: &log::Stuck, kernel: &str) -> Stuck {
-    let waits = of.waits.iter().map(|wait| {
+    Stuck {
+        waits: waits(of, kernel).collect(),
+        more: of.more,
+        exited_blocks: of.exited,
+        first_exited: of.first_exited.clone(),
+        unstarted_blocks: of.unstarted,
+        exited_threads: of.exited_threads,
+        help: help(of),
+    }
+}
+
+/// What threads wait for.
+pub(crate) fn waits(of: &log::Stuck, kernel: &str) -> impl Iterator<Item = Wait> {
+    of.waits.iter().map(move |wait| {
         let (kind, message) = describe(&wait.on);
         let (at, value) = match &wait.on {
             log::On::Memory {
@@ -106,21 +121,13 @@ pub(crate) fn stuck(of: &log::Stuck, kernel: &str) -> Stuck {
             ptx_line: wait.ptx_line,
             frames: frames(&wait.frames, kernel),
         }
-    });
-    Stuck {
-        waits: waits.collect(),
-        more: of.more,
-        exited_blocks: of.exited,
-        first_exited: of.first_exited.clone(),
-        unstarted_blocks: of.unstarted,
-        exited_threads: of.exited_threads,
-        help: help(of),
-    }
+    })
 }
 
 /// What threads wait for: in one word, and in words that follow "is" or "are".
 fn describe(on: &log::On) -> (WaitKind, String) {
     match on {
+        log::On::Running => (WaitKind::Running, "running".to_owned()),
         log::On::Lanes => (
             WaitKind::Warp,
             "waiting for other threads of the same warp".to_owned(),
@@ -258,11 +265,21 @@ pub(crate) fn waiting(wait: &Wait) -> String {
     }
 }
 
-/// The lines below the first one of a launch that is stuck.
-pub(crate) fn render(stuck: &Stuck, sources: &Sources) -> String {
+/// The lines below the first one of a launch that was interrupted, where it is known what its threads did.
+pub(crate) fn interrupted(threads: &[Wait], sources: &Sources) -> String {
+    let mut text = places(threads, sources);
+    if !threads.is_empty() {
+        text.push_str(
+            "\n  = note: on the simulated device a launch ends before the host goes on, so threads must not wait for what the host does after the launch",
+        );
+    }
+    text
+}
+
+/// Where threads wait, a line for each place, and its source.
+fn places(waits: &[Wait], sources: &Sources) -> String {
     let mut text = String::new();
-    let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-    for wait in &stuck.waits {
+    for wait in waits {
         let line = shown(&wait.frames);
         let at = match line {
             Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
@@ -273,6 +290,13 @@ pub(crate) fn render(stuck: &Stuck, sources: &Sources) -> String {
             put_in(&mut text, format_args!("\n      | {}", line.trim()));
         }
     }
+    text
+}
+
+/// The lines below the first one of a launch that is stuck.
+pub(crate) fn render(stuck: &Stuck, sources: &Sources) -> String {
+    let mut text = places(&stuck.waits, sources);
+    let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
     let mut note = |what: String| put_in(&mut text, format_args!("\n  = {what}"));
     if stuck.more > 0 {
         note(format!(

@@ -102,7 +102,10 @@ pub fn render(report: &Report, sources: &Sources, style: Style) -> String {
         let which = coverage::incomplete(launch);
         put(
             &mut text,
-            format_args!("warning: the process ended in launch {which}; {found}"),
+            format_args!(
+                "warning: the process ended in launch {which}; {found}{}",
+                stuck::interrupted(&launch.threads, sources)
+            ),
         );
     }
     for line in verified::lines(report, sources) {

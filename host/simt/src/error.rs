@@ -50,6 +50,8 @@ pub struct Waiting {
 /// What a group of lanes waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum On {
+    /// Nothing: it can go on.
+    Running,
     /// Other lanes of its warp.
     Lanes,
     /// A barrier of its CTA.
@@ -247,6 +249,8 @@ pub enum LaunchError {
         warp_instructions: u64,
         /// How far it had come.
         progress: Progress,
+        /// Where its threads were, the first 4,096 groups.
+        threads: Vec<Waiting>,
     },
     /// The kernel, or a function it calls, has an instruction that the device does not know.
     Unsupported {
@@ -361,6 +365,7 @@ impl fmt::Display for LaunchError {
                 kernel,
                 warp_instructions,
                 progress: Progress { done, ctas },
+                ..
             } => write!(
                 f,
                 "{kernel} was interrupted after {warp_instructions} warp instructions, when {done} of its {ctas} blocks had ended"

@@ -14,13 +14,15 @@ pub(crate) fn translate(error: &mut LaunchError, map: impl Fn(u32) -> u32) -> Op
         | LaunchError::StackOverflow { at }
         | LaunchError::Trap { at }
         | LaunchError::Assert { at, .. } => vec![&mut at.line],
-        LaunchError::Deadlock { waiting, .. } => {
-            waiting.iter_mut().map(|group| &mut group.at.line).collect()
+        LaunchError::Deadlock {
+            waiting: groups, ..
         }
+        | LaunchError::Interrupted {
+            threads: groups, ..
+        } => groups.iter_mut().map(|group| &mut group.at.line).collect(),
         LaunchError::Timeout { running, .. } => running.iter_mut().map(|at| &mut at.line).collect(),
         LaunchError::Unsupported { line, .. } => vec![line],
-        LaunchError::Interrupted { .. }
-        | LaunchError::UnknownModule
+        LaunchError::UnknownModule
         | LaunchError::UnknownKernel(_)
         | LaunchError::InvalidConfiguration(_)
         | LaunchError::OutOfResources(_)

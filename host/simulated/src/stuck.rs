@@ -1,4 +1,5 @@
-//! What a launch that is stuck is reported with: threads that wait at one place for one thing are one entry.
+//! What a launch is reported with that is stuck, or was interrupted: threads that wait at one place for one thing are one
+//! entry.
 
 use simt::{Absent, LaunchError, On, Waiting};
 
@@ -8,13 +9,14 @@ use runtime::{Checker, ModuleKey};
 /// Entries that are kept.
 const MOST: usize = 16;
 
-/// Who waits for what, if an error says that nobody goes on. Its lines are those of the program's own PTX.
+/// Which threads wait for what, if an error says so. Its lines are those of the program's own PTX.
 pub(crate) fn stuck(error: &LaunchError, checker: &Checker, key: ModuleKey) -> Option<Box<Stuck>> {
-    let LaunchError::Deadlock {
-        waiting, absent, ..
-    } = error
-    else {
-        return None;
+    let (waiting, absent) = match error {
+        LaunchError::Deadlock {
+            waiting, absent, ..
+        } => (waiting, absent.clone()),
+        LaunchError::Interrupted { threads, .. } => (threads, Absent::default()),
+        _ => return None,
     };
     let mut entries: Vec<(&Waiting, u64, Vec<[u32; 3]>)> = Vec::new();
     for group in waiting {
@@ -52,10 +54,10 @@ pub(crate) fn stuck(error: &LaunchError, checker: &Checker, key: ModuleKey) -> O
     Some(Box::new(Stuck {
         waits: waits.collect(),
         more: entries.len().saturating_sub(MOST) as u64,
-        exited: *exited,
-        first_exited: first.clone(),
-        unstarted: *unstarted,
-        exited_threads: *threads,
+        exited,
+        first_exited: first,
+        unstarted,
+        exited_threads: threads,
     }))
 }
 
@@ -113,6 +115,7 @@ fn on(on: &On, checker: &Checker) -> log::On {
             arrivals,
             bytes,
         },
+        On::Running => log::On::Running,
         On::Nothing => log::On::Nothing,
     }
 }

@@ -149,6 +149,17 @@ fn a_launch_that_is_interrupted_reports_what_it_has_found() {
             assert_eq!(incomplete["kernel"], "spin", "{what}");
             assert_eq!(incomplete["launch"], 2, "{what}");
             assert_eq!(incomplete["told"], true, "{what}");
+            // A driver does not say where they are.
+            if let Way::Simulated = way {
+                ended.says(&[
+                    "\n  --> ",
+                    ": thread (0,0,0) of block (2,0,0) is running",
+                    "= note: on the simulated device",
+                ]);
+                assert_eq!(incomplete["threads"][0]["kind"], "running", "{what}");
+            } else {
+                assert_eq!(incomplete["threads"].as_array().map(Vec::len), Some(0));
+            }
             assert_eq!(ended.report["run"]["interrupted"], true, "{what}");
         }
     }

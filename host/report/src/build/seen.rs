@@ -8,7 +8,7 @@ use crate::model::{
 };
 use crate::names::{demangle, readable};
 use crate::verified;
-use crate::{failure, stray};
+use crate::{failure, stray, stuck};
 
 impl Builder<'_> {
     /// What the log cannot say.
@@ -106,6 +106,11 @@ impl Builder<'_> {
             blocks: pending.grid.iter().map(|&n| u64::from(n)).product(),
             ended: end.and_then(|launch| launch.ended),
             reported: end.is_some_and(|launch| !launch.unread),
+            threads: end
+                .and_then(|launch| launch.stuck.as_ref())
+                .map_or(Vec::new(), |of| {
+                    stuck::waits(of, &demangle(&pending.kernel)).collect()
+                }),
         });
     }
 

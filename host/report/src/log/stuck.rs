@@ -44,6 +44,8 @@ pub struct Wait {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum On {
+    /// Nothing: they can go on, in a launch that was interrupted.
+    Running,
     /// Other threads of their warp.
     Lanes,
     /// A barrier of their CTA.

@@ -294,7 +294,7 @@ impl<O: Listener + ?Sized> Grid<'_, O> {
 
     fn on(&self, cta: &Cta, state: State) -> On {
         match state {
-            State::Ready => On::Nothing,
+            State::Ready => On::Running,
             State::Warp => On::Lanes,
             State::Cta { id, .. } => {
                 let (arrived, expected) = cta.barriers.arrived(id);
@@ -344,7 +344,7 @@ impl<O: Listener + ?Sized> Grid<'_, O> {
 
     fn what(&self, on: &On, pc: u32) -> String {
         match on {
-            On::Nothing => "nothing".to_owned(),
+            On::Running | On::Nothing => "nothing".to_owned(),
             On::Barrier { id, .. } => format!("barrier {id}"),
             On::Cluster { .. } => "the cluster's barrier".to_owned(),
             On::Grid => "the grid's barrier".to_owned(),

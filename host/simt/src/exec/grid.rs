@@ -1,7 +1,7 @@
 //! A whole launch: which CTAs are resident, and whose turn it is.
 
 use super::cta::{Cta, CtaId};
-use super::deadlock::Watch;
+use super::deadlock::{MAX_WAITING, Watch};
 use super::listener::Listener;
 use super::machine::{ClusterBarrier, Machine, Over, Setup};
 use super::queue::Queue;
@@ -11,7 +11,7 @@ use super::threads::{Failed, Rank};
 use super::warp::State;
 use crate::code::Program;
 use crate::config::{DeviceConfig, Launch, LaunchStats, Progress, Schedule};
-use crate::error::LaunchError;
+use crate::error::{LaunchError, Waiting};
 use crate::memory::Memory;
 use random::Random;
 
@@ -442,12 +442,19 @@ impl<'a, O: Listener + ?Sized> Grid<'a, O> {
         })
     }
 
+    /// Where all threads are that have started and not exited.
+    fn everywhere(&self) -> Vec<Waiting> {
+        let groups = self.groups(MAX_WAITING, &Vec::new(), |_| true);
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+
     #[cold]
     fn interrupted(&self, progress: Progress) -> Box<LaunchError> {
         Box::new(LaunchError::Interrupted {
             kernel: self.machine.setup.kernel.to_owned(),
             warp_instructions: self.machine.stats.warp_instructions,
             progress,
+            threads: self.everywhere(),
         })
     }
 }
