@@ -25,8 +25,12 @@ pub(crate) struct Exploration {
     kernels: HashMap<String, Launched>,
     /// Warp instructions of the program's own runs.
     executed: u64,
-    /// Warp instructions of the others.
+    /// What the others have cost.
     spent: u64,
+    /// How much that was when the latest launch began that may run again, and how much it may become by its runs. The
+    /// first run may cost more, so that a launch is not left out because half of what is left is not enough.
+    begun: u64,
+    most: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +50,15 @@ impl Exploration {
         };
         launched.count += 1;
         let Launched { count, cost } = *launched;
+        self.begun = self.spent;
+        self.most = self.spent + self.left() / 2;
         count.is_power_of_two() && self.affords(cost)
+    }
+
+    /// What may still be spent.
+    fn left(&self) -> u64 {
+        let all = FREE.saturating_add(self.executed / SHARE);
+        all.saturating_sub(self.spent)
     }
 
     /// A launch has executed so many warp instructions.
@@ -57,14 +69,21 @@ impl Exploration {
         }
     }
 
-    /// Whether a launch of so many warp instructions can run once more.
-    pub(crate) fn affords(&self, instructions: u64) -> bool {
-        self.spent.saturating_add(instructions) <= FREE.saturating_add(self.executed / SHARE)
+    /// Whether the launch can run once more at this cost.
+    pub(crate) fn affords(&self, cost: u64) -> bool {
+        let is_first = self.spent == self.begun;
+        cost <= self.left() && (is_first || self.spent.saturating_add(cost) <= self.most)
     }
 
-    /// A launch has run again.
-    pub(crate) fn spend(&mut self, instructions: u64) {
-        self.spent = self.spent.saturating_add(instructions);
+    /// The launch has run again, at this cost.
+    pub(crate) fn spend(&mut self, cost: u64) {
+        self.spent = self.spent.saturating_add(cost);
+    }
+
+    /// Memory has been copied, for whatever runs there will be.
+    pub(crate) fn copies(&mut self, bytes: u64) {
+        self.spend(cost(0, bytes));
+        self.begun = self.spent;
     }
 }
 
@@ -89,17 +108,24 @@ mod tests {
         let mut begins = || exploration.begins("k");
         let launches = [begins(), begins(), begins(), begins(), begins()];
         assert_eq!(launches, [true, true, false, true, false]);
-        // Another kernel.
+        // Another kernel. It may take all in one run, and half of it in several.
         assert!(exploration.begins("l"));
+        assert!(exploration.affords(FREE) && !exploration.affords(FREE + 1));
+        exploration.spend(FREE / 2);
+        assert!(exploration.affords(0) && !exploration.affords(1));
         exploration.ended("l", FREE);
-        assert!(exploration.affords(FREE));
-        exploration.spend(FREE);
-        assert!(exploration.affords(FREE / SHARE) && !exploration.affords(FREE / SHARE + 1));
         // It costs as much as the launch before, which is too much by now.
-        assert!(!exploration.begins("l"));
+        assert!(!exploration.begins("l") && !exploration.begins("l"));
         exploration.ended("k", SHARE * FREE);
-        exploration.ended("l", 1);
-        assert!(exploration.affords(FREE) && !exploration.begins("l") && exploration.begins("l"));
+        assert!(exploration.begins("l") && exploration.affords(FREE));
+    }
+
+    #[test]
+    fn copies_are_paid() {
+        let mut exploration = Exploration::default();
+        assert!(exploration.begins("k"));
+        exploration.copies(COPIED * (FREE - 1));
+        assert!(exploration.affords(1) && !exploration.affords(2));
     }
 
     #[test]

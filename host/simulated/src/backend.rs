@@ -203,6 +203,9 @@ impl Backend for CheckedSim {
         };
         let explores = grid.audit.is_none() && checker.explores(key, &pending);
         let explored = explores.then(|| exploring::before(&self.device)).flatten();
+        if let Some(before) = &explored {
+            checker.exploring_copies(before.contents.len());
+        }
         let checks = Checks {
             key,
             extent,

@@ -7,7 +7,8 @@ use simt::{Launch, LaunchError, LaunchStats, ModuleId, Requests, Schedule, Sink,
 use crate::Loaded;
 use crate::recorded::{Before, Contents};
 
-/// Bytes of memory that is not zero, at most, for a launch to be run again.
+/// Bytes of memory, at most, for a launch to be run again: all, and those in pages that are not zero.
+const MOST_MEMORY: u64 = 1 << 30;
 const MOST_BYTES: u64 = 256 << 20;
 
 /// A launch that has run, and can run again.
@@ -78,5 +79,9 @@ impl Explorer<'_> {
 
 /// What a launch may change that is to run again.
 pub(crate) fn before(device: &simt::Device) -> Option<Before> {
+    let memory: u64 = device.memory().regions().map(|region| region.bytes).sum();
+    if memory > MOST_MEMORY {
+        return None;
+    }
     Before::of(device, Contents::default(), MOST_BYTES).ok()
 }

@@ -1,7 +1,8 @@
-// A block writes under a lock what another one reads without it.
+// A block writes under a lock what another one reads without it. Other schedules show that this is a race.
 //@[clean] expect: no-race
 //@[racy] expect: advised
 //@[racy] exit: 0
+//@[racy] options: --explore 0
 //@[racy] says: warning[CR012]
 #include "../app.h"
 

@@ -47,6 +47,11 @@ impl Checker {
             && self.exploration.begins(kernel)
     }
 
+    /// So many bytes have been copied for a launch that may run again.
+    pub fn exploring_copies(&mut self, bytes: u64) {
+        self.exploration.copies(bytes);
+    }
+
     /// The other schedules, by their seeds.
     pub fn other_schedules(&self) -> impl Iterator<Item = u64> + use<> {
         let seed = self.options.seed.unwrap_or(0);

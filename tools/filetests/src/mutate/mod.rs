@@ -31,6 +31,8 @@ use subject::Subject;
 
 /// Schedules of each mutant: round robin and seeds.
 const SCHEDULES: u64 = 17;
+/// The first of them, as many as a run of the tool looks at by default: the program's own and those of `--explore`.
+const DEFAULT_SCHEDULES: u64 = 9;
 /// Launches with more warp instructions are left out, as each of their mutants runs many times.
 const MOST_INSTRUCTIONS: u64 = 1_000_000;
 /// Likewise bytes that memory holds.
@@ -41,14 +43,35 @@ const MORE_SCHEDULES: u64 = 100;
 /// What became of mutants of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fates {
-    reported: u64,
+    /// By the first schedule, by the first [`DEFAULT_SCHEDULES`] and by all.
+    reported: [u64; 3],
     equivalent: u64,
     neither: u64,
 }
 
 impl Fates {
     fn all(&self) -> u64 {
-        self.reported + self.equivalent + self.neither
+        self.reported[2] + self.equivalent + self.neither
+    }
+
+    fn count(&mut self, fate: Fate) {
+        match fate {
+            Fate::Reported(first) => {
+                let least = [0, DEFAULT_SCHEDULES - 1, SCHEDULES];
+                for (count, last) in self.reported.iter_mut().zip(least) {
+                    *count += u64::from(first <= last);
+                }
+            }
+            Fate::Equivalent => self.equivalent += 1,
+            Fate::Neither => self.neither += 1,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let counts = self.reported.iter_mut().zip(other.reported);
+        counts.for_each(|(count, more)| *count += more);
+        self.equivalent += other.equivalent;
+        self.neither += other.neither;
     }
 }
 
@@ -79,7 +102,8 @@ struct Survivor {
 /// What became of one mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    Reported,
+    /// By this schedule first.
+    Reported(u64),
     Equivalent,
     Neither,
 }
@@ -160,10 +184,7 @@ impl Mutants {
 
     fn add(&mut self, other: Self) {
         for (kind, of) in other.kinds {
-            let sum = self.kinds.entry(kind).or_default();
-            sum.reported += of.reported;
-            sum.equivalent += of.equivalent;
-            sum.neither += of.neither;
+            self.kinds.entry(kind).or_default().add(&of);
         }
         self.survivors.extend(other.survivors);
         self.left_out.extend(other.left_out);
@@ -186,15 +207,10 @@ impl Mutants {
             both.filter(|(_, fate)| fits(fate)).map(|of| of.0).collect()
         };
         for (mutation, fate) in all.iter().zip(&fates) {
-            let count = self.kinds.entry(mutation.kind).or_default();
-            match fate {
-                Fate::Reported => count.reported += 1,
-                Fate::Equivalent => count.equivalent += 1,
-                Fate::Neither => count.neither += 1,
-            }
+            self.kinds.entry(mutation.kind).or_default().count(*fate);
         }
         let survivors = of(|fate| *fate == Fate::Neither);
-        let silent = of(|fate| *fate != Fate::Reported);
+        let silent = of(|fate| !matches!(fate, Fate::Reported(_)));
         let explained = cause::explain(subject, &survivors, &silent, &all)?;
         for (mutation, explained) in survivors.into_iter().zip(explained) {
             self.survivors.push(Survivor {
@@ -216,8 +232,8 @@ fn read(path: &Path) -> Result<Recorded> {
 
 fn fate(subject: &Subject, mutation: &Mutation) -> Result<Fate> {
     let text = mutations::apply(subject.text(), &[mutation]);
-    if subject.reported(&text, 0..SCHEDULES)?.is_some() {
-        return Ok(Fate::Reported);
+    if let Some(first) = subject.reported(&text, 0..SCHEDULES)? {
+        return Ok(Fate::Reported(first));
     }
     let proved = matches!(
         subject.verified(&text)?.answer,
@@ -309,7 +325,7 @@ reader:
         assert_eq!(weaker.cause, Cause::Enough);
         let fences = mutants.kinds[&Kind::Fence];
         assert_eq!(
-            [fences.reported, fences.equivalent, fences.neither],
+            [fences.reported[2], fences.equivalent, fences.neither],
             [1, 0, 4]
         );
         let page = mutants.survivors();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::cause::Cause;
-use super::{Fates, Mutants, Survivor};
+use super::{DEFAULT_SCHEDULES, Fates, Mutants, Survivor};
 
 impl Mutants {
     /// All of it.
@@ -20,7 +20,7 @@ impl Mutants {
         );
         let mut row = |kind: &str, of: &Fates| {
             let all = of.all();
-            let (reported, equivalent, neither) = (of.reported, of.equivalent, of.neither);
+            let ([.., reported], equivalent, neither) = (of.reported, of.equivalent, of.neither);
             let _ = writeln!(
                 text,
                 "| {kind} | {all} | {reported} | {equivalent} | {neither} |"
@@ -29,11 +29,14 @@ impl Mutants {
         let mut sum = Fates::default();
         for (kind, of) in &self.kinds {
             row(&kind.to_string(), of);
-            sum.reported += of.reported;
-            sum.equivalent += of.equivalent;
-            sum.neither += of.neither;
+            sum.add(of);
         }
         row("**all**", &sum);
+        let [first, default, all] = sum.reported;
+        let _ = writeln!(
+            text,
+            "\nOf these {all}, {first} are reported under the first schedule, which is round robin, and {default} under the first {DEFAULT_SCHEDULES}, as many as a run has by default (`--explore`)."
+        );
         text
     }
 

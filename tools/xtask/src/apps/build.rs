@@ -39,6 +39,8 @@ pub struct Built {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// What the tool is given too.
+    pub options: Vec<String>,
 }
 
 impl Builder {
@@ -184,9 +186,11 @@ fn built(program: &Program, variant: Variant, dir: &Path) -> Built {
         _ => word.to_owned(),
     };
     let words = program.words("args", variant).into_iter();
+    let options = program.words("options", variant).into_iter();
     Built {
         program: dir.join(&program.name),
         arguments: words.map(expand).collect(),
+        options: options.map(str::to_owned).collect(),
     }
 }
 

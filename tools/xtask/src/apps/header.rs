@@ -99,6 +99,7 @@ const GRAMMAR: Grammar<'_> = Grammar {
         "with",
         "ptx",
         "args",
+        "options",
         "bench-args",
         "verify",
         "demo",

@@ -96,7 +96,7 @@ fn ask(builder: &Builder, built: &Built, options: &[&str]) -> Result<(Finished, 
     let folder = tempfile::tempdir()?;
     let report = folder.path().join(REPORT);
     let mut command = Command::new(builder.dist.tool());
-    command.arg("verify").args(options);
+    command.arg("verify").args(options).args(&built.options);
     let format = format!("json:{}", report.display());
     command.args(["--format", &format, "--"]);
     command.arg(&built.program).args(&built.arguments);
@@ -221,7 +221,7 @@ pub fn run(
                 command.args(["--prove", "audit"]);
             }
             // The schedules are here already; the first run is as a user's.
-            if seed != 0 {
+            if seed != 0 && built.options.is_empty() {
                 command.args(["--explore", "0"]);
             }
             if records(way) {
@@ -259,6 +259,7 @@ pub fn run(
         command.arg("--source-root").arg(folder);
     }
     command
+        .args(&built.options)
         .args(["--format", "text", "--format"])
         .arg(format!("json:{}", report.display()));
     command
