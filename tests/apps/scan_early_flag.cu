@@ -1,70 +1,51 @@
-// A prefix sum in one pass. Each block publishes its own sum, and then that of all blocks up to it; a block looks back
-// until it finds a sum of the second kind.
-// Racy: the fence before the first flag is missing. When blocks run in turns, each one finds the second flag.
+// Each block publishes its own number, and then the sum of all numbers up to it. A block adds up what the blocks before it
+// have published, back to the nearest sum.
+// Racy: the fence before the first flag is missing. Where blocks run one after the other, each finds a sum.
 //@[clean] expect: no-race
 //@[racy] expect: race
-//@[racy] not-as-on-gpu: it runs under one schedule, and blocks that run in turns do not see the first flag
+//@[racy] not-as-on-gpu: there it runs under one schedule, in which each block finds a sum
 #include "app.h"
 
-const int threads = 64, blocks = 24, n = threads * blocks;
-enum { nothing, own_sum, all_sums };
+const int blocks = 24;
+enum { nothing, number, sum };
 
-__global__ void scan(const int *in, int *out, int *own, int *all, volatile int *state, int *ticket) {
-    __shared__ int part[threads], block, before;
-    int thread = threadIdx.x;
-    if (thread == 0) block = atomicAdd(ticket, 1);
-    __syncthreads();
-    int at = block * threads + thread;
-    part[thread] = in[at];
-    __syncthreads();
-    for (int step = 1; step < threads; step *= 2) {
-        int add = thread >= step ? part[thread - step] : 0;
-        __syncthreads();
-        part[thread] += add;
-        __syncthreads();
-    }
-    if (thread == 0) {
-        int sum = part[threads - 1], earlier = 0;
-        own[block] = sum; //~ race A
+struct Published {
+    int number, sum;
+    volatile int state;
+};
+
+__global__ void add_up(Published *published, int *ticket) {
+    // Blocks number themselves in the order in which they start, so those before run already.
+    int block = atomicAdd(ticket, 1), before = 0;
+    Published &mine = published[block];
+    mine.number = block + 1; //~ race A
 #ifndef RACY
-        __threadfence();
+    __threadfence();
 #endif
-        state[block] = own_sum;
-        for (int other = block - 1; other >= 0; other--) {
-            int now;
-            while ((now = state[other]) == nothing) {
-            }
-            __threadfence();
-            earlier += now == all_sums ? all[other] : own[other]; //~ race A
-            if (now == all_sums) break;
+    mine.state = number;
+    for (int other = block - 1; other >= 0; other--) {
+        int state;
+        while ((state = published[other].state) == nothing) {
         }
-        all[block] = earlier + sum;
         __threadfence();
-        state[block] = all_sums;
-        before = earlier;
+        before += state == sum ? published[other].sum : published[other].number; //~ race A
+        if (state == sum) break;
     }
-    __syncthreads();
-    out[at] = before + part[thread];
+    mine.sum = before + block + 1;
+    __threadfence();
+    mine.state = sum;
 }
 
 int main() {
-    int input[n], result[n], *in, *out, *own, *all, *state;
-    Random random{23};
-    for (int &x : input) x = random(100);
-    CHECK(cudaMalloc(&in, sizeof input));
-    CHECK(cudaMalloc(&out, sizeof input));
-    CHECK(cudaMalloc(&own, blocks * sizeof(int)));
-    CHECK(cudaMalloc(&all, blocks * sizeof(int)));
-    CHECK(cudaMalloc(&state, (blocks + 1) * sizeof(int)));
-    CHECK(cudaMemcpy(in, input, sizeof input, cudaMemcpyHostToDevice));
-    CHECK(cudaMemset(state, 0, (blocks + 1) * sizeof(int)));
-    scan<<<blocks, threads>>>(in, out, own, all, state, state + blocks);
-    CHECK(cudaMemcpy(result, out, sizeof result, cudaMemcpyDeviceToHost));
+    Published found[blocks], *published;
+    int *ticket;
+    CHECK(cudaMalloc(&published, sizeof found));
+    CHECK(cudaMalloc(&ticket, sizeof *ticket));
+    CHECK(cudaMemset(published, 0, sizeof found));
+    CHECK(cudaMemset(ticket, 0, sizeof *ticket));
+    add_up<<<blocks, 1>>>(published, ticket);
+    CHECK(cudaMemcpy(found, published, sizeof found, cudaMemcpyDeviceToHost));
     bool right = true;
-    int sum = 0;
-    for (int at = 0; at < n; at++) {
-        sum += input[at];
-        right &= result[at] == sum;
-    }
+    for (int n = 0; n < blocks; n++) right &= found[n].sum == (n + 1) * (n + 2) / 2;
     return verdict(right);
 }

@@ -330,7 +330,9 @@ impl<'a> Builder<'a> {
                     several,
                     ..
                 } = &mut self.witnesses[index];
-                if rank > best {
+                // One of the program's own run is preferred.
+                let is_own = race.schedule.is_none() && witness.schedule.is_some();
+                if rank > best || rank == best && is_own {
                     // This witness says more: what orders threads that are further apart orders
                     // the others too, and values that differ show what is wrong.
                     self.races.insert(key, (index, rank));

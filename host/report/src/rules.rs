@@ -83,7 +83,7 @@ rules! {
     "Volatile or relaxed accesses conflict and nothing orders them.\nPTX gives them a result, so this is no data race; it is a warning, or an error with `--model scoped`.",
     "PTX ISA, \"Conflict and Data-races\"";
     Predictive = "CR012", "cr012.cu", "order that only this run has",
-    "Only an order of this run orders two accesses: that in which locks were taken, an atomic counted threads, or `fence.sc` were executed.\nIn another run it may be the other way around.\nBy default such a launch runs again under other schedules (`--explore`): if one of these shows the race, it is an error.",
+    "Only an order of this run orders two accesses: that in which locks were taken, an atomic counted threads, or `fence.sc` were executed.\nIn another run it may be the other way around.\nOn the simulated device such a launch also runs under other schedules by default (`--explore`): if one of these shows the race, it is an error.",
     "PTX ISA, \"Fence-SC Order\"; Kini, Mathur, Viswanathan, PLDI 2017, for locks";
     Proxy = "CR013", "cr013.cu", "missing fence between proxies",
     "A bulk copy reads what ordinary stores have written, without `fence.proxy.async` between the two.\nBulk copies access memory through the async proxy, which barriers alone do not order.",

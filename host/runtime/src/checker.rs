@@ -1,6 +1,7 @@
 //! One checked process: rewrites modules as they load, arms launches, and writes down what they
 //! found.
 
+pub mod exploration;
 mod judge;
 mod launch;
 mod nested;
@@ -16,11 +17,11 @@ use report::replay::Step;
 use shadow::layout::{ACCESS_SHARED, Record, UNKNOWN};
 use shadow::rule;
 
+use self::exploration::{Cost, Exploration};
 use crate::aliases::{Aliases, Mapping};
 use crate::allocations::Allocations;
 use crate::choice::Chooser;
 use crate::code::{Code, FIRST_SITE};
-use crate::exploration::Exploration;
 use crate::findings::{Explored, Findings};
 use crate::host_calls::HostCalls;
 use crate::log::{self, Event, Level, Thread, Writer};
@@ -420,8 +421,12 @@ impl Checker {
             });
             executed.unwrap_or_default()
         });
-        self.exploration
-            .ended(&launch.kernel, launch.warp_instructions);
+        let cost = Cost {
+            instructions: launch.warp_instructions,
+            accesses: findings.as_ref().map_or(0, Findings::accesses),
+            copied: 0,
+        };
+        self.exploration.ended(&launch.kernel, cost);
         launch.counters = drained.counted(launch.counters);
         // Where happens-before judges, the cells' conflicts were candidates.
         let settled = findings.is_some() || pending.journaled;

@@ -217,6 +217,11 @@ impl Findings {
         found.ascending && before == Some(OpKind::Load) && !matches!(now, None | Some(OpKind::Load))
     }
 
+    /// How many accesses of single threads happens-before has received.
+    pub fn accesses(&self) -> u64 {
+        self.stats.map_or(0, |stats| stats.accesses)
+    }
+
     pub(crate) fn clocks(&self) -> Option<log::Clocks> {
         let stats = self.stats?;
         Some(log::Clocks {

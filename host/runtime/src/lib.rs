@@ -13,7 +13,6 @@ pub mod checker;
 pub mod choice;
 mod code;
 mod executed;
-mod exploration;
 mod findings;
 mod footprint_observer;
 mod footprint_recorder;

@@ -95,8 +95,8 @@ impl Obstacles {
         };
         let others = findings.explored.iter().map(|of| &of.findings);
         let is_bad = |of: &Findings| {
-            let races = of.found.iter();
-            races.filter(|of| matches!(of.class, Class::Race)).count() > 0 || !of.misuses.is_empty()
+            let mut races = of.found.iter();
+            races.any(|of| matches!(of.class, Class::Race)) || !of.misuses.is_empty()
         };
         if std::iter::once(findings).chain(others).any(is_bad) {
             return log::Verified::of(log::Answer::Race, Vec::new());

@@ -88,10 +88,10 @@ struct Checks {
     engine: Option<HappensBefore>,
     footprints: Option<FootprintObserver>,
     obstacles: Option<Obstacles>,
-    /// Memory as it was, where the launch is to be recorded.
+    /// It is to run again under other schedules.
+    explores: bool,
+    /// Memory as it was, where the launch is to be recorded, or to run again.
     before: Option<Result<Before, TooLarge>>,
-    /// The same, where the launch is to run again under other schedules.
-    explored: Option<Before>,
 }
 
 impl Backend for CheckedSim {
@@ -197,13 +197,13 @@ impl Backend for CheckedSim {
         if let Some(wanted) = grid.wanted.take() {
             engine = engine.map(|engine| engine.follow(wanted));
         }
-        let before = match (&mut self.recorder, &engine) {
-            (Some(recorder), Some(_)) => Some(recorder.before(&self.device)),
+        let explores = grid.audit.is_none() && checker.explores(key, &pending);
+        let before = match &mut self.recorder {
+            Some(recorder) if engine.is_some() => Some(recorder.before(&self.device)),
+            None if explores => exploring::before(&self.device).map(Ok),
             _ => None,
         };
-        let explores = grid.audit.is_none() && checker.explores(key, &pending);
-        let explored = explores.then(|| exploring::before(&self.device)).flatten();
-        if let Some(before) = &explored {
+        if let (true, Some(Ok(before))) = (explores, &before) {
             checker.exploring_copies(before.contents.len());
         }
         let checks = Checks {
@@ -216,8 +216,8 @@ impl Backend for CheckedSim {
             engine,
             footprints,
             obstacles: None,
+            explores,
             before,
-            explored,
         };
         Pending {
             checks: Some(Box::new(checks)),
@@ -287,8 +287,8 @@ impl Backend for CheckedSim {
             mut engine,
             footprints,
             obstacles,
+            explores,
             before,
-            explored,
             code,
         } = *checks;
         let mut error_frames = Vec::new();
@@ -340,18 +340,22 @@ impl Backend for CheckedSim {
             let at = pending.at().cloned().unwrap_or_else(|| checker.position());
             checker.ancestor(&pending, at, findings.as_mut())
         });
-        if let (Some(before), Some(findings), Ok(stats)) = (&explored, &mut findings, &result)
+        if let (true, Some(Ok(before))) = (explores, &before)
+            && let (Some(findings), Ok(stats)) = (&mut findings, &result)
             && let Some(loaded) = self.modules.get(&grid.module)
         {
             let explorer = Explorer {
                 device: &self.device,
                 module: grid.module,
                 loaded,
+                key,
+                extent,
+                pending: &pending,
                 code: &code,
                 launch: &launch,
                 before,
             };
-            explorer.explore(checker, (key, &pending, extent), stats, findings);
+            explorer.explore(checker, stats, findings);
         }
         if checker.options().verify.is_some() {
             checker.verify(
@@ -362,7 +366,7 @@ impl Backend for CheckedSim {
             );
         }
         let number = pending.number();
-        if let Some(before) = &before {
+        if let (Some(_), Some(before)) = (&self.recorder, &before) {
             let too_large = before.as_ref().map(drop).map_err(ToString::to_string);
             let repeats = too_large.and_then(|()| recorded::ends_by_itself(&result));
             pending.set_recordable(match checker.aliases() {

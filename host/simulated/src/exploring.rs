@@ -1,6 +1,7 @@
 //! Runs a launch again under other schedules, on a device of its own with the memory that the launch began with.
 
 use events::Observer;
+use runtime::checker::exploration::Cost;
 use runtime::{Checker, Explored, Extent, Findings, ModuleKey, PendingLaunch};
 use simt::{Launch, LaunchError, LaunchStats, ModuleId, Requests, Schedule, Sink, Strays, Threads};
 
@@ -16,6 +17,9 @@ pub(crate) struct Explorer<'a> {
     pub(crate) device: &'a simt::Device,
     pub(crate) module: ModuleId,
     pub(crate) loaded: &'a Loaded,
+    pub(crate) key: ModuleKey,
+    pub(crate) extent: Extent,
+    pub(crate) pending: &'a PendingLaunch,
     /// The kernel that has run.
     pub(crate) code: &'a str,
     pub(crate) launch: &'a Launch,
@@ -27,19 +31,22 @@ impl Explorer<'_> {
     pub(crate) fn explore(
         &self,
         checker: &mut Checker,
-        (key, pending, extent): (ModuleKey, &PendingLaunch, Extent),
         stats: &LaunchStats,
         findings: &mut Findings,
     ) {
-        let copied = self.before.contents.len();
+        let own = Cost {
+            instructions: stats.warp_instructions,
+            accesses: findings.accesses(),
+            copied: self.before.contents.len(),
+        };
         for seed in checker.other_schedules() {
-            let Some(limit) = checker.exploring_limit(stats.warp_instructions, copied) else {
+            let Some(limit) = checker.exploring_limit(own) else {
                 return;
             };
-            let Some(mut engine) = checker.engine_for(key, pending, extent) else {
+            let Some(mut engine) = checker.engine_for(self.key, self.pending, self.extent) else {
                 return;
             };
-            // What cannot be set up is not shown, like any other schedule.
+            // Without another device there is no other run.
             let Some(result) = self.run(seed, limit, &mut engine) else {
                 return;
             };
@@ -48,8 +55,12 @@ impl Explorer<'_> {
                 findings: engine.finish(),
                 deadlock: matches!(result, Err(LaunchError::Deadlock { .. })),
             };
-            let executed = result.map_or(limit, |stats| stats.warp_instructions);
-            checker.explored(pending, findings, explored, (executed, copied));
+            let cost = Cost {
+                instructions: result.map_or(limit, |stats| stats.warp_instructions),
+                accesses: explored.findings.accesses(),
+                ..own
+            };
+            checker.explored(self.pending, findings, explored, cost);
         }
     }
 
@@ -77,7 +88,7 @@ impl Explorer<'_> {
     }
 }
 
-/// What a launch may change that is to run again.
+/// A copy of the memory that a launch begins with which is to run again, if there is not too much.
 pub(crate) fn before(device: &simt::Device) -> Option<Before> {
     let memory: u64 = device.memory().regions().map(|region| region.bytes).sum();
     if memory > MOST_MEMORY {

@@ -111,7 +111,8 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = between::<1, 100_000>, help_heading = heading::RUNNING)]
     pub(crate) schedules: u32,
     /// Run launches with flags, locks or atomics again under N other schedules, from a copy of their memory, and report
-    /// the races that only these show. This is done for the first launches of each kernel, as long as it costs little [default: 8, or 0 with --schedules]; simulated device only, and not with --mode fast
+    /// the races that only these show. This is done for the first launches of each kernel, within a limit
+    /// [default: 8, or 0 with --schedules]; simulated device only, and not with --mode fast
     /// or --as-gpu
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = between::<0, 1000>, help_heading = heading::CHECKING)]
     pub(crate) explore: Option<u32>,

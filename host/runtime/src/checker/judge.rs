@@ -7,8 +7,7 @@ use driver::Device;
 use shadow::hb::{Cause, Shape};
 
 use super::{Checker, Extent, LaunchOutcome, ModuleKey, PendingLaunch};
-use crate::exploration;
-use crate::findings::{Explored, Findings};
+use crate::findings::Findings;
 use crate::footprint_observer::FootprintObserver;
 use crate::grace_period::GracePeriod;
 use crate::happens_before::HappensBefore;
@@ -35,56 +34,6 @@ impl Checker {
             Some(proved) => engine.without(proved.offsets()),
             None => engine,
         })
-    }
-
-    /// Whether a launch is to be run again under other schedules: happens-before listens, and the order of threads matters.
-    pub fn explores(&mut self, key: ModuleKey, pending: &PendingLaunch) -> bool {
-        let kernel = &pending.launch.kernel;
-        self.options.explore > 0
-            && pending.is_listened()
-            && !self.aliases.exist()
-            && !self.is_order_free(key, kernel)
-            && self.exploration.begins(kernel)
-    }
-
-    /// So many bytes have been copied for a launch that may run again.
-    pub fn exploring_copies(&mut self, bytes: u64) {
-        self.exploration.copies(bytes);
-    }
-
-    /// The other schedules, by their seeds.
-    pub fn other_schedules(&self) -> impl Iterator<Item = u64> + use<> {
-        let seed = self.options.seed.unwrap_or(0);
-        (1..=u64::from(self.options.explore)).map(move |n| seed.wrapping_add(n))
-    }
-
-    /// Warp instructions after which another run of a launch is to be given up that has executed so many, and for which
-    /// so many bytes are copied; none if such a run is not affordable.
-    pub fn exploring_limit(&self, instructions: u64, copied: u64) -> Option<u64> {
-        let affords = self
-            .exploration
-            .affords(exploration::cost(instructions, copied));
-        affords.then(|| exploration::limit(instructions))
-    }
-
-    /// A launch has been run again, with so many warp instructions, and so many bytes copied for it.
-    pub fn explored(
-        &mut self,
-        pending: &PendingLaunch,
-        findings: &mut Findings,
-        explored: Explored,
-        (instructions, copied): (u64, u64),
-    ) {
-        let cost = exploration::cost(instructions, copied);
-        self.exploration.spend(cost);
-        if explored.deadlock {
-            let (number, seed) = (pending.number(), explored.seed);
-            let kernel = report::names::demangle(&pending.launch.kernel);
-            self.missed(format!(
-                "launch #{number} ({kernel}) never ended when it ran again under another schedule: run with --seed {seed} to see which threads wait"
-            ));
-        }
-        findings.explored(explored);
     }
 
     /// The two that listen to a launch for what its run proves of all runs.

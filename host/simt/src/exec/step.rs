@@ -242,8 +242,7 @@ impl<O: Listener + ?Sized> Machine<'_, O> {
         ran: &mut Ran,
     ) -> Result<Stop, Box<Fault>> {
         let program = self.setup.program;
-        // Under a seed all count as if they did, and what tells others something too, so that turns end between them, and
-        // orders vary.
+        // Under a seed all strong accesses and fences count as if they did, so that turns end behind them, and orders vary.
         let spins = self.setup.launch.schedule != Schedule::RoundRobin;
         // Recomputed whenever the other splits change.
         let mut scheduler = SplitScheduler::new(warp, split);

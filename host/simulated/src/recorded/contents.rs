@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use driver::DeviceError;
 use report::hash;
-use simt::Memory;
+use simt::{Device, Memory, State};
 
 /// Bytes that are looked at together.
 const PAGE: usize = 4096;
@@ -61,8 +61,10 @@ impl Contents {
         }
     }
 
-    /// Writes all of it to memory that has room for it.
-    pub(crate) fn put_into(&self, memory: &mut Memory) -> Result<(), DeviceError> {
+    /// A device in this state, with memory that holds this.
+    pub(crate) fn restore(&self, state: &State) -> Result<Device, DeviceError> {
+        let mut device = Device::restore(state)?;
+        let memory = device.memory_mut();
         for (mut address, mut bytes) in self.runs() {
             // One run may lie in several allocations.
             while !bytes.is_empty() {
@@ -73,7 +75,7 @@ impl Contents {
                 (address, bytes) = (address + now.len() as u64, later);
             }
         }
-        Ok(())
+        Ok(device)
     }
 
     /// Bytes that are kept.

@@ -221,12 +221,9 @@ impl Recorded {
 
     /// A device with the memory of the launch.
     fn memory(&self) -> Result<Device, Damaged> {
-        let mut device = Device::restore(&self.device)
-            .map_err(|error| Damaged::new(format!("its memory cannot be made: {error}")))?;
         self.contents
-            .put_into(device.memory_mut())
-            .map_err(|error| Damaged::new(format!("its memory holds too much: {error}")))?;
-        Ok(device)
+            .restore(&self.device)
+            .map_err(|error| Damaged::new(format!("its memory cannot be restored: {error}")))
     }
 
     /// Runs the launch, and passes to an observer what its lanes do. Gives the device back as it is then.

@@ -40,9 +40,7 @@ impl Before {
 
     /// Another device that is as this one was.
     pub(crate) fn device(&self) -> Result<Device, DeviceError> {
-        let mut device = Device::restore(&self.state)?;
-        self.contents.put_into(device.memory_mut())?;
-        Ok(device)
+        self.contents.restore(&self.state)
     }
 }
 

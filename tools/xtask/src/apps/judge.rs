@@ -220,8 +220,8 @@ pub fn run(
             if let Way::Audited(_) = way {
                 command.args(["--prove", "audit"]);
             }
-            // The schedules are here already; the first run is as a user's.
-            if seed != 0 && built.options.is_empty() {
+            // The first run is as a user's; the others are other schedules themselves.
+            if seed != 0 && !built.options.iter().any(|of| of == "--explore") {
                 command.args(["--explore", "0"]);
             }
             if records(way) {
