@@ -7,6 +7,7 @@
 //! * [`signals`]: of a process that waits for another one.
 //! * [`python`]: the lines of Python that a thread executes.
 //! * [`unwind`]: the calls that a thread is in.
+//! * [`touches`]: the pages of memory that a process has touched.
 //! * [`terminal`]: standard error, if it is one.
 
 pub mod interrupts;
@@ -16,4 +17,5 @@ pub mod run;
 pub mod shared;
 pub mod signals;
 pub mod terminal;
+pub mod touches;
 pub mod unwind;

@@ -1,9 +1,14 @@
 //! Host mappings that a simulated device and the program may both use.
 //!
+//! Of a [shared](Mapping::shared_above) one each has a view of its own, and the system tells which pages the program has
+//! touched through its own.
+//!
 //! All access goes through relaxed atomic words, so that a program which races with the device
 //! (or with itself) on shared memory is a finding, not undefined behaviour of ours.
 
+use std::ffi::c_int;
 use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,6 +16,9 @@ use std::sync::{Mutex, PoisonError};
 /// Distance of mappings that are placed by [`Mapping::zeroed_above`]: an access that runs over
 /// the end of one does not end up in the next by accident.
 const SPACING: u64 = 1 << 16;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
 
 /// Start and end of the mappings placed so, in order.
 static PLACED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
@@ -23,7 +31,16 @@ static PLACED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 pub struct Mapping {
     base: NonNull<AtomicU32>,
     bytes: usize,
-    owned: bool,
+    kind: Kind,
+}
+
+/// Where the memory of a mapping comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Owned,
+    /// It is ours, and the program has another view of it, at this address.
+    Shared(NonNull<AtomicU32>),
+    Foreign,
 }
 
 // SAFETY: the words are atomics; whoever reaches them may do so from any thread.
@@ -46,6 +63,22 @@ impl Mapping {
     /// Memory that host and device share by address is best near the device's own, so that one
     /// window of shadow memory covers both.
     pub fn zeroed_above(bytes: u64, floor: u64) -> io::Result<Mapping> {
+        Mapping::placed(bytes, floor, Mapping::at)
+    }
+
+    /// As [`Mapping::zeroed_above`], with a view of its own for the program at [`Mapping::address`].
+    ///
+    /// Fails also where the system gives no shared memory (`shmget`), or not so many pieces of it.
+    pub fn shared_above(bytes: u64, floor: u64) -> io::Result<Mapping> {
+        Mapping::placed(bytes, floor, Mapping::shared_at)
+    }
+
+    /// Makes a mapping at the lowest free address from `floor` on.
+    fn placed(
+        bytes: u64,
+        floor: u64,
+        make: impl FnOnce(u64, u64) -> io::Result<Mapping>,
+    ) -> io::Result<Mapping> {
         let length = bytes.saturating_add(4096).checked_next_multiple_of(SPACING);
         let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut placed = PLACED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +88,7 @@ impl Mapping {
                 start = end;
             }
         }
-        let mapping = Mapping::at(bytes, start)?;
+        let mapping = make(bytes, start)?;
         if mapping.address() == start {
             placed.push((start, start + length));
             placed.sort_unstable();
@@ -64,14 +97,7 @@ impl Mapping {
     }
 
     fn at(bytes: u64, hint: u64) -> io::Result<Mapping> {
-        // SAFETY: sysconf only reads a constant of the system.
-        let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let bytes = bytes
-            .max(1)
-            .checked_next_multiple_of(page)
-            .ok_or_else(too_large)?;
-        let length = usize::try_from(bytes).map_err(|_| too_large())?;
+        let length = whole_pages(bytes)?;
         // SAFETY: without MAP_FIXED the address is a wish, and a fresh anonymous mapping touches
         // nothing that exists.
         let base = unsafe {
@@ -91,8 +117,60 @@ impl Mapping {
         Ok(Mapping {
             base,
             bytes: length,
-            owned: true,
+            kind: Kind::Owned,
         })
+    }
+
+    fn shared_at(bytes: u64, hint: u64) -> io::Result<Mapping> {
+        let length = whole_pages(bytes)?;
+        // SAFETY: the call makes a piece of memory that no process has yet.
+        let id = unsafe {
+            libc::shmget(
+                libc::IPC_PRIVATE,
+                length,
+                libc::IPC_CREAT | libc::SHM_NORESERVE | 0o600,
+            )
+        };
+        if id == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let views = attach(id, 0).and_then(|ours| {
+            // The address is a wish.
+            let theirs = attach(id, hint).or_else(|_| attach(id, 0));
+            theirs
+                .inspect_err(|_| detach(ours))
+                .map(|theirs| [ours, theirs])
+        });
+        // SAFETY: the piece is ours; it goes with its last view, whatever happens to the process.
+        unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+        let [ours, theirs] = views?;
+        // SAFETY: the view is ours. The call fails where there are no huge pages, of which many pages would be touched at
+        // once.
+        unsafe { libc::madvise(theirs.as_ptr().cast(), length, libc::MADV_NOHUGEPAGE) };
+        Ok(Mapping {
+            base: ours,
+            bytes: length,
+            kind: Kind::Shared(theirs),
+        })
+    }
+
+    /// The system forgets which pages of a range the program has touched through its own view. False where it has none.
+    pub fn untouch(&self, range: Range<u64>) -> bool {
+        let Kind::Shared(theirs) = self.kind else {
+            return false;
+        };
+        let from = usize::try_from(range.start / PAGE * PAGE).unwrap_or(usize::MAX);
+        let end = usize::try_from(range.end).unwrap_or(usize::MAX);
+        let end = end.min(self.bytes);
+        if from >= end {
+            return true;
+        }
+        // SAFETY: the range lies in our view for the program; pages of shared memory keep what they hold.
+        let done = unsafe {
+            let start = theirs.as_ptr().cast::<u8>().add(from);
+            libc::madvise(start.cast(), end - from, libc::MADV_DONTNEED)
+        };
+        done == 0
     }
 
     /// Looks at memory that somebody else owns, such as a pinned buffer of the program.
@@ -113,7 +191,7 @@ impl Mapping {
         Some(Mapping {
             base,
             bytes: usize::try_from(end - start).ok()?,
-            owned: false,
+            kind: Kind::Foreign,
         })
     }
 
@@ -124,9 +202,13 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes / 4) }
     }
 
-    /// Host address of the first word.
+    /// Host address of the first word, for the program.
     pub fn address(&self) -> u64 {
-        self.base.as_ptr().expose_provenance() as u64
+        let first = match self.kind {
+            Kind::Shared(theirs) => theirs,
+            Kind::Owned | Kind::Foreign => self.base,
+        };
+        first.as_ptr().expose_provenance() as u64
     }
 
     /// Length in bytes, a multiple of four.
@@ -142,11 +224,14 @@ impl Mapping {
             return;
         };
         let end = offset.saturating_add(bytes).min(self.bytes);
-        if !self.owned || offset >= end {
+        if self.kind == Kind::Foreign || offset >= end {
             return;
         }
+        if let Kind::Shared(_) = self.kind {
+            return self.zero(offset, end);
+        }
         // Whole pages are dropped, the ragged ends are zeroed by hand.
-        let page = 4096;
+        let page = PAGE as usize;
         let first = offset.next_multiple_of(page).min(end);
         let last = (end / page * page).max(first);
         self.zero(offset, first);
@@ -172,14 +257,47 @@ impl Mapping {
     }
 }
 
+/// So many bytes in whole pages.
+fn whole_pages(bytes: u64) -> io::Result<usize> {
+    let whole = bytes.max(1).checked_next_multiple_of(PAGE);
+    whole
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .ok_or_else(too_large)
+}
+
+fn too_large() -> io::Error {
+    io::Error::from(io::ErrorKind::OutOfMemory)
+}
+
+/// A view of shared memory, at an address if that is not 0.
+fn attach(id: c_int, at: u64) -> io::Result<NonNull<AtomicU32>> {
+    let wish = std::ptr::with_exposed_provenance(at as usize);
+    // SAFETY: without SHM_REMAP the call takes the place of nothing that exists.
+    let base = unsafe { libc::shmat(id, wish, 0) };
+    if base.addr() == usize::MAX {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(base.cast()).ok_or_else(too_large)
+}
+
+fn detach(view: NonNull<AtomicU32>) {
+    // SAFETY: it is a view that `attach` has given, and nobody uses it any more.
+    unsafe { libc::shmdt(view.as_ptr().cast()) };
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if self.owned {
+        if self.kind != Kind::Foreign {
             let mut placed = PLACED.lock().unwrap_or_else(PoisonError::into_inner);
             placed.retain(|&(start, _)| start != self.address());
-            drop(placed);
+        }
+        match self.kind {
             // SAFETY: base and bytes are what mmap gave us, and no view outlives self.
-            unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+            Kind::Owned => unsafe {
+                libc::munmap(self.base.as_ptr().cast(), self.bytes);
+            },
+            Kind::Shared(theirs) => [self.base, theirs].into_iter().for_each(detach),
+            Kind::Foreign => {}
         }
     }
 }

@@ -71,6 +71,7 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
         (Why::Asynchronous, _) => RuleId::Asynchronous,
         (Why::Proxy, _) => RuleId::Proxy,
         (Why::Misuse(_), _) => RuleId::Synchronisation,
+        (Why::Streams, _) if streams::by_host(accesses).is_some() => RuleId::Host,
         (Why::Streams | Why::Child | Why::Siblings, _) => RuleId::Streams,
         (Why::Strong, _) => RuleId::StrongConflict,
         (Why::LockOrder | Why::Fences | Why::Counted, _) => RuleId::Predictive,

@@ -216,6 +216,7 @@ impl<'a> Builder<'a> {
                 | Event::Assumed(_)
                 | Event::Unfollowed(_)
                 | Event::Uncompared {}
+                | Event::HostUnwatched {}
                 | Event::Unordered { .. }
                 | Event::WithoutPtx { .. }
                 | Event::Missed { .. }
@@ -251,6 +252,7 @@ impl<'a> Builder<'a> {
                     pairs.add(pair.launches.map(name));
                 }
                 Event::Uncompared {} => self.report.coverage.uncompared = true,
+                Event::HostUnwatched {} => self.report.coverage.host_unwatched = true,
                 Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
                 Event::WithoutPtx {
                     kernel,
@@ -494,6 +496,9 @@ impl<'a> Builder<'a> {
         };
         let Named { id, fingerprint } = match pair(race, sites, log_index) {
             Pair::Operations(operations) => fingerprint::of_operations(space, &operations),
+            Pair::Host(operations, calls) => {
+                fingerprint::of_host(space, &operations, &calls, self.sources)
+            }
             Pair::Places(..) => {
                 let sites = sites.map(|(site, module)| (site, log_index.origin(module)));
                 let all = log_index.sites.values();

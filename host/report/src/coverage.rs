@@ -221,6 +221,11 @@ pub(crate) fn coverage(report: &Report) -> String {
     if coverage.uncompared {
         parts.push("launches of different streams not compared everywhere".to_owned());
     }
+    if coverage.host_unwatched {
+        let text =
+            "accesses by the host to managed or page-locked memory not looked for everywhere";
+        parts.push(text.to_owned());
+    }
     if report.tool.sample > 1 {
         parts.push(format!("1 of {} granules checked", report.tool.sample));
     }

@@ -18,6 +18,8 @@ pub(crate) enum Pair {
     /// Two operations of streams, by their kernels or calls, and whether a graph holds both: one event
     /// orders all of their accesses.
     Operations([String; 2]),
+    /// An operation of a stream, what the host does, and the calls on the host behind that: their files, lines and functions.
+    Host([String; 2], Vec<(String, u32, String)>),
 }
 
 /// What entry of the report a race belongs to.
@@ -32,6 +34,15 @@ pub(crate) fn pair(
             let kernel = launch.and_then(|number| log_index.launches.get(&number));
             kernel.map_or_else(|| sites[n].0.text.clone(), |launch| launch.kernel.clone())
         });
+        let host = race.work.get(1).filter(|work| work.stream == log::HOST);
+        let does = log::Call::ALL
+            .into_iter()
+            .find(|call| call.text() == operations[1]);
+        if let (Some(host), true) = (host, does.is_some_and(log::Call::is_by_host)) {
+            let frames = host.host_stack.iter();
+            let calls = frames.map(|at| (at.file.clone(), at.line, at.function.clone()));
+            return Pair::Host(operations, calls.collect());
+        }
         operations.sort();
         return Pair::Operations(operations);
     }

@@ -286,15 +286,23 @@ pub(crate) fn remarks(
     for work in &race.work {
         let what = match (&work.kernel, &work.call) {
             (Some(kernel), _) => launched(kernel),
+            (None, Some(call)) if race.rule == RuleId::Host && work.stream == log::HOST => {
+                match host("somewhere before its call", &work.host_stack) {
+                    at if at.is_empty() => {
+                        format!("{call}, somewhere before its next call of CUDA or its end")
+                    }
+                    at => format!("{call}{at}"),
+                }
+            }
             (None, Some(call)) => format!("{call}{}", host("called", &work.host_stack)),
             (None, None) => "a launch".to_owned(),
         };
         let name = work.role.into();
-        let on_stream = match work.stream.as_str() {
+        let place = match work.stream.as_str() {
             log::HOST => format!("on {}", log::HOST),
-            stream => format!("in {stream}"),
+            stream => format!("in {stream}, {device}"),
         };
-        lines.push((name, format!("{what}, {on_stream}, {device}")));
+        lines.push((name, format!("{what}, {place}")));
     }
     for access in &race.accesses {
         match &access.frames[..] {

@@ -5,7 +5,8 @@
 //! template arguments that it stands in, the name of the file, and the text of its line, in which variables are numbered
 //! and blanks and comments are left out; without line information, or where the source is not found, the opcode alone.
 //! Positions that have all of that in common are numbered, in the order in which they stand in their function.
-//! An operation of a stream is its kernel, or the call of the host.
+//! An operation of a stream is its kernel, or the call of the host; an access by the host is the call behind it, with the
+//! text of its line.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -16,6 +17,7 @@ use crate::model::Space;
 use crate::names;
 use crate::side;
 use crate::source::Sources;
+use crate::words::put_in;
 
 /// Words of a line that are no names of variables, besides functions and members.
 const WORDS: &str = "alignas alignof asm auto bool break case catch char class const const_cast constexpr continue \
@@ -172,6 +174,25 @@ fn base(mangled: &str) -> String {
 pub(crate) fn of_operations(space: Space, operations: &[String; 2]) -> Named {
     let sides = operations.each_ref().map(|name| base(name));
     hash(space, sides)
+}
+
+/// The names of a race of an operation of a stream with the host, ahead of calls at these files, lines and functions.
+pub(crate) fn of_host(
+    space: Space,
+    [work, host]: &[String; 2],
+    calls: &[(String, u32, String)],
+    sources: &Sources,
+) -> Named {
+    let mut side = host.clone();
+    for (file, line, function) in calls {
+        let text = sources.line(file, *line).map(|line| normal(&line));
+        let (function, file) = (base(function), base_name(file));
+        put_in(
+            &mut side,
+            format_args!("\n{function}\n{file}\n{}", text.unwrap_or_default()),
+        );
+    }
+    hash(space, [base(work), side])
 }
 
 fn hash(space: Space, mut sides: [String; 2]) -> Named {

@@ -84,6 +84,8 @@ pub enum Event {
     Unfollowed(Launches),
     /// Work of different streams was not compared everywhere, as the mode or the device does not.
     Uncompared {},
+    /// The program has memory that host and device can access, and accesses by the host are not looked for everywhere.
+    HostUnwatched {},
     /// What kernels have launched or asked for was not compared with what it may run beside.
     Unordered {
         /// How many launches, copies and fills.

@@ -326,6 +326,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
         host_threads,
         unfollowed,
         uncompared,
+        host_unwatched,
         unordered,
         unchosen,
         spaces,
@@ -359,6 +360,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
     to.host_threads.extend(host_threads);
     to.unfollowed.extend(unfollowed);
     to.uncompared |= uncompared;
+    to.host_unwatched |= host_unwatched;
     to.unordered += unordered;
     add!(unchosen => to.unchosen, Unchosen { kernel_name, exclude_kernel, nvtx_range, launch_skip, launch_count, launch_sample, time_budget });
     union(&mut to.spaces, spaces);

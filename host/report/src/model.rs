@@ -26,7 +26,7 @@ use crate::rules::RuleId;
 use crate::words::shortened;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.26";
+pub const SCHEMA_VERSION: &str = "1.27";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -233,6 +233,9 @@ pub struct Coverage {
     pub unfollowed: WorkPairs,
     /// Work of different streams was not compared everywhere, as the mode or the device does not.
     pub uncompared: bool,
+    /// The program has memory that host and device can access, and accesses by the host were not looked for everywhere, as the
+    /// mode or the device does not, or there is too much of them.
+    pub host_unwatched: bool,
     /// Launches, copies and fills by kernels that were not compared with what they may run beside.
     pub unordered: u64,
     /// Launches that ran unchecked because the user wants it so.

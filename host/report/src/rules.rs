@@ -91,6 +91,9 @@ rules! {
     Streams = "CR014", "cr014.cu", "race between launches or copies",
     "Kernels, copies, fills, allocations or frees of different streams use the same memory, and nothing orders them.\nEvents, stream waits and waits of the host order streams.",
     "CUDA C++ Programming Guide, \"Streams\", \"Stream Ordered Memory Allocator\"";
+    Host = "CR015", "cr015.cu", "race between host and device",
+    "The program's own code on the host uses managed or page-locked memory while a kernel or a copy may still use it, and one of them writes.\nThe host has to wait for the work: for its stream, for an event behind it, or for the device.",
+    "CUDA C++ Programming Guide, \"Asynchronous Concurrent Execution\", \"Unified Memory\"";
 }
 
 impl fmt::Display for RuleId {

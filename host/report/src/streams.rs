@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::advice::{Advice, kind};
 use crate::causes::Cause;
 use crate::log;
-use crate::log::{Apart, Call};
+use crate::log::{Act, Apart, Call};
 use crate::model::{Access, KernelLaunch, Work};
 use crate::rules::RuleId;
 
@@ -13,6 +13,42 @@ use crate::rules::RuleId;
 fn call(access: &Access) -> Option<Call> {
     let mut all = Call::ALL.into_iter();
     all.find(|call| access.is_call() && call.text() == access.ptx.text)
+}
+
+/// What the host itself does to memory that work in flight touches too, if it is that.
+pub(crate) fn by_host(accesses: &[Access; 2]) -> Option<Call> {
+    call(&accesses[1]).filter(|call| call.is_by_host())
+}
+
+/// Describes a race of the host with work that it has not waited for.
+fn describe_by_host(race: &log::Race, accesses: &[Access; 2], call: Call) -> Advice {
+    let [first, _] = accesses;
+    let stream = race.work.first().map_or("", |work| work.stream.as_str());
+    let (work, operation) = match first.is_call() {
+        true => (first.function.as_str(), "the operation"),
+        false => ("a kernel", "the launch"),
+    };
+    let does = match first.act() {
+        Act::Read => "reads",
+        Act::Write | Act::Copy => "writes",
+        Act::Atomic => "changes",
+    };
+    let host = match call {
+        Call::HostWrite => "writes",
+        _ => "accesses",
+    };
+    let (stream, operation) = launched(stream, operation);
+    Advice {
+        rule: RuleId::Host,
+        kind: kind(accesses),
+        message: format!(
+            "race between host and device: the host {host} memory that {work} {does}, and has not waited for that"
+        ),
+        help: format!(
+            "let the host wait after {operation} and before it {host} the memory: `cudaStreamSynchronize` for {stream}, `cudaEventSynchronize` for an event behind {operation}, or `cudaDeviceSynchronize`"
+        ),
+        cause: None,
+    }
 }
 
 /// What two pieces of work do with memory, one of which may allocate or free it.
@@ -41,6 +77,9 @@ fn what(apart: Apart, accesses: &[Access; 2], both: &str) -> String {
 
 /// Describes such a race.
 pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
+    if let Some(call) = by_host(accesses) {
+        return describe_by_host(race, accesses, call);
+    }
     let [one, other] = accesses.each_ref().map(|access| match access.is_call() {
         true => access.function.as_str(),
         false => access.act().with_article(),
@@ -80,7 +119,7 @@ pub(crate) fn share_events<'a>(
         }
     }
     for ((processes, [first, second]), all) in of_streams {
-        if first == second || all.len() > SHARED {
+        if first == second || second == log::HOST || all.len() > SHARED {
             continue;
         }
         for &(at, [behind, ahead]) in &all {

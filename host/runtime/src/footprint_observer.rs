@@ -1,6 +1,7 @@
 //! A launch that is proved to have no races: only the memory that it touches is followed, for races with the work of
 //! other streams.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use events::{AccessKind, Bytes, Executing, Observer};
@@ -19,9 +20,14 @@ pub struct FootprintObserver {
 }
 
 impl FootprintObserver {
-    /// For a launch at a place among the work of all streams, if work of others may run beside it.
-    pub(crate) fn new(instructions: &Arc<Instructions>, at: &At) -> Option<Self> {
-        let footprints = FootprintRecorder::at_position(at, instructions)?;
+    /// For a launch at a place among the work of all streams, if work of others may run beside it, or the host may touch
+    /// what it touches outside of the device's own memory.
+    pub(crate) fn new(
+        instructions: &Arc<Instructions>,
+        at: &At,
+        device: Option<Range<u64>>,
+    ) -> Option<Self> {
+        let footprints = FootprintRecorder::at_position(at, instructions, device)?;
         Some(Self {
             instructions: Arc::clone(instructions),
             footprints,
@@ -72,6 +78,18 @@ impl Observer for FootprintObserver {
 
     fn warp_barrier(&mut self, threads: Executing) {
         self.footprints.warp_barrier(threads);
+    }
+
+    fn fence(&mut self, threads: Executing) {
+        let meaning = self.instructions.at(threads.offset);
+        if let Some(SyncOp::Fence {
+            scope,
+            proxy: false,
+            ..
+        }) = meaning.and_then(|of| of.sync)
+        {
+            self.footprints.fence(threads, scope);
+        }
     }
 
     fn mbarrier(&mut self, threads: Executing, _: u64, _: bool) {

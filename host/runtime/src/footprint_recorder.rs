@@ -2,6 +2,7 @@
 //! do with the launches ahead of it and behind it. The simulated device reports it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 use events::{Bytes, Executing};
 use ptx::ast::Space;
@@ -88,14 +89,26 @@ pub(crate) struct FootprintRecorder {
     passing_on: HashSet<u64>,
     /// Memory that is nobody's when the launch ends.
     freed: BTreeSet<(u64, u64)>,
+    /// The device's own memory, where it matters what the launch does outside of that.
+    device: Option<Range<u64>>,
 }
 
 impl FootprintRecorder {
-    /// Follows a launch at its position among the work of all streams, if others may run beside it.
-    pub(crate) fn at_position(at: &At, instructions: &Instructions) -> Option<Self> {
-        let wanted = at.may_overlap || at.is_nested() || instructions.lets_others_begin;
-        wanted.then(|| Self {
+    /// Follows a launch at its position among the work of all streams, if others may run beside it, or the host may touch
+    /// what it touches outside of the device's own memory.
+    pub(crate) fn at_position(
+        at: &At,
+        instructions: &Instructions,
+        device: Option<Range<u64>>,
+    ) -> Option<Self> {
+        let all = at.may_overlap || at.is_nested() || instructions.lets_others_begin;
+        (all || device.is_some()).then(|| Self {
             early: at.is_early(),
+            touched: Followed {
+                only_host: !all,
+                ..Followed::default()
+            },
+            device,
             ..Self::default()
         })
     }
@@ -166,6 +179,7 @@ impl FootprintRecorder {
 
     /// Lanes execute a fence.
     pub(crate) fn fence(&mut self, threads: Executing, scope: Scope) {
+        self.touched.signals_host |= scope == Scope::Sys;
         if scope < Scope::Gpu {
             return;
         }
@@ -238,6 +252,16 @@ impl FootprintRecorder {
         }
     }
 
+    /// Those of some lanes whose addresses are outside of the device's own memory, where that matters.
+    fn outside(&self, lanes: u32, addresses: &[u64; 32]) -> u32 {
+        let Some(device) = &self.device else {
+            return 0;
+        };
+        let outside = addresses.iter().enumerate();
+        let outside = outside.filter(|(_, address)| !device.contains(address));
+        outside.fold(0, |all, (lane, _)| all | 1 << lane) & lanes
+    }
+
     /// Lanes of a warp access global memory.
     fn touch(&mut self, threads: Executing, access: &Access, addresses: &[u64; 32]) {
         let scope = access.order.scope();
@@ -252,9 +276,20 @@ impl FootprintRecorder {
             bytes,
             site: access.site,
         };
+        let outside = self.outside(threads.lanes, addresses);
+        if outside != 0 && scope == Some(Scope::Sys) {
+            self.touched.signals_host |= touch.writes;
+        }
         for element in 0..elements {
             let behind = u64::from(element * bytes);
             let address = |lane: u32| addresses[lane as usize].wrapping_add(behind);
+            if outside != 0 && scope != Some(Scope::Sys) {
+                let host = &mut self.touched.host;
+                host.touch_lanes(touch, first(threads), outside, address);
+            }
+            if self.touched.only_host {
+                continue;
+            }
             for (print, lanes) in self.prints(threads) {
                 print.touch_lanes(touch, first(threads), lanes, address);
             }
@@ -281,6 +316,13 @@ impl FootprintRecorder {
             };
             if at.space == Space::Global {
                 let (by, bytes) = (first(threads) + lane, at.count.into());
+                let device = self.device.as_ref();
+                if device.is_some_and(|device| !device.contains(&at.address)) {
+                    self.touched.host.touch(touch, by, at.address, bytes);
+                }
+                if self.touched.only_host {
+                    continue;
+                }
                 for (print, lanes) in self.prints(threads) {
                     if lanes != 0 {
                         print.touch(touch, by, at.address, bytes);

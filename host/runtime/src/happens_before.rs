@@ -10,6 +10,7 @@ mod swaps;
 mod tracing;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use events::{AccessKind, Bytes, Exchange, Executing, Observer, Updated};
@@ -112,9 +113,10 @@ impl HappensBefore {
         }
     }
 
-    /// Keeps what the launch does at its position among the work of all streams, if others may care.
-    pub fn at_position(mut self, at: &At) -> Self {
-        self.footprints = FootprintRecorder::at_position(at, &self.instructions);
+    /// Keeps what the launch does at its position among the work of all streams, if others may care, or what it does
+    /// outside of the device's own memory, if that is given.
+    pub fn at_position(mut self, at: &At, device: Option<Range<u64>>) -> Self {
+        self.footprints = FootprintRecorder::at_position(at, &self.instructions, device);
         self
     }
 

@@ -41,7 +41,8 @@ pub(crate) struct HostCalls {
 impl HostCalls {
     /// The number of the list that the calling thread is in; 0 if it is not kept. With what to write down if it is new.
     pub(crate) fn here(&mut self) -> (u32, Option<Event>) {
-        let lines = PYTHON.take();
+        // There are none where the thread, or the process, comes to its end.
+        let lines = PYTHON.try_with(RefCell::take).unwrap_or_default();
         let callers = unwind::callers(match lines.is_empty() {
             true => MOST,
             false => MOST_UNDER_PYTHON,

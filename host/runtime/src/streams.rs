@@ -1,5 +1,6 @@
 //! Work of different streams: what the tool remembers of it to compare it with what comes later.
 
+mod in_flight;
 mod touched;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -8,6 +9,7 @@ use std::sync::Arc;
 pub use shadow::streams::{Footprint, Fork, Stream, StreamKind, StreamOrder, Turn};
 use shadow::streams::{Meeting, Touch};
 
+pub use self::in_flight::{HostTouch, InFlight, News};
 pub(crate) use self::touched::{Followed, Touched};
 use crate::instructions::Instructions;
 use crate::log::{self, Apart, Call};
@@ -264,6 +266,8 @@ pub struct Streams {
     follows_all: bool,
     /// Pieces that one of the host's threads has waited for, and that another one does not know of by itself.
     behind: VecDeque<Piece>,
+    /// Those that touch memory of the host.
+    pub(crate) in_flight: InFlight,
     /// Pieces that have been compared.
     compared: u64,
     /// Pieces that were forgotten, for want of room, since this was last asked.
@@ -293,6 +297,11 @@ impl Streams {
     /// What orders the streams. The calls by which the host waits are those of [`Streams`].
     pub fn order(&mut self) -> &mut StreamOrder {
         &mut self.order
+    }
+
+    /// The work that touches memory of the host, and that the host has not waited for.
+    pub fn in_flight(&mut self) -> &mut InFlight {
+        &mut self.in_flight
     }
 
     /// The place of a launch that is given to a stream now. `name` is what a person calls the stream;
@@ -414,6 +423,7 @@ impl Streams {
         for pieces in [&mut self.pieces, &mut self.behind] {
             pieces.retain_mut(|piece| !piece.touched.forget(base, bytes));
         }
+        self.in_flight.forget(base, bytes);
     }
 
     /// Compares a piece of work that has just run with those before it, and remembers it. The race of
@@ -545,6 +555,7 @@ impl Streams {
     fn tidy(&mut self) {
         let order = &self.order;
         let known = |piece: &Piece| order.host_knows(&piece.at.turn);
+        self.in_flight.over(known);
         if self.pieces.iter().any(known) {
             let all = std::mem::take(&mut self.pieces).into_iter();
             let (over, on): (Vec<Piece>, Vec<Piece>) = all.partition(known);
@@ -563,6 +574,7 @@ impl Streams {
 
     fn keep_lanes(&mut self) {
         let all = self.pieces.iter().chain(&self.behind);
+        let all = all.chain(self.in_flight.pieces());
         let lanes: BTreeSet<u64> = all.map(|of| of.at.turn.lane()).collect();
         self.order.keep(&lanes);
     }

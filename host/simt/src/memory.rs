@@ -4,6 +4,7 @@
 //! Departure from a real device: bounds are exact to the byte, where hardware protects whole pages.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -41,6 +42,10 @@ pub struct Memory {
     placed: BTreeSet<u32>,
     /// What the device's own malloc has handed out: address to bytes.
     heap: BTreeMap<u64, u64>,
+    /// Host memory is made so that it shows what the host touches.
+    shows_touches: bool,
+    /// There has been such memory.
+    has_shown: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +105,8 @@ impl Memory {
             used: 0,
             placed: BTreeSet::new(),
             heap: BTreeMap::new(),
+            shows_touches: false,
+            has_shown: false,
         })
     }
 
@@ -374,14 +381,48 @@ impl Memory {
         self.mappings[region.mapping as usize].take().ok_or(bad)
     }
 
+    /// Addresses of the device's own memory, handed out or not.
+    pub fn arena(&self) -> Range<u64> {
+        ARENA..ARENA + self.size
+    }
+
+    /// From now on host memory is made so that [`os::touches::PageTable`] tells what of it the host touches, as far as the
+    /// system has such memory.
+    pub fn show_touches(&mut self) {
+        self.shows_touches = true;
+    }
+
+    /// Whether there has been host memory that shows what the host touches.
+    pub fn has_shown_touches(&self) -> bool {
+        self.has_shown
+    }
+
+    /// The system forgets which pages of a range of host memory the host has touched. False where it never tells.
+    pub fn untouch(&self, range: Range<u64>) -> bool {
+        let window = self.window(range.start);
+        window.is_some_and(|window| {
+            let mapping = self.mappings.get(window.mapping as usize);
+            let mapping = mapping.and_then(Option::as_ref);
+            let of = range.start - window.origin..range.end.saturating_sub(window.origin);
+            mapping.is_some_and(|mapping| mapping.untouch(of))
+        })
+    }
+
     /// Makes zeroed host memory that host and device both reach at the returned host address.
     ///
     /// # Errors
     /// When there is no room.
     pub fn alloc_host(&mut self, bytes: u64) -> Result<u64, DeviceError> {
         let bytes = bytes.max(1);
-        let placed = Mapping::zeroed_above(bytes, ARENA + self.size);
-        let mapping = placed.map_err(|_| DeviceError::OutOfMemory { bytes })?;
+        let floor = self.arena().end;
+        let shared = match self.shows_touches {
+            true => Mapping::shared_above(bytes, floor).ok(),
+            false => None,
+        };
+        self.has_shown |= shared.is_some();
+        let mapping = shared
+            .map_or_else(|| Mapping::zeroed_above(bytes, floor), Ok)
+            .map_err(|_| DeviceError::OutOfMemory { bytes })?;
         let address = mapping.address();
         self.attach(Arc::new(mapping), address, bytes)?;
         Ok(address)
@@ -395,7 +436,7 @@ impl Memory {
 
     /// True for addresses of the arena, handed out or not.
     pub fn is_arena(&self, address: u64) -> bool {
-        (ARENA..ARENA + self.size).contains(&address)
+        self.arena().contains(&address)
     }
 
     /// Copies from the device.

@@ -184,7 +184,8 @@ impl Backend for CheckedSim {
         }
         let mut engine = checker.engine_for(key, &pending, extent);
         if let Some(at) = pending.at() {
-            engine = engine.map(|engine| engine.at_position(at));
+            let device = checker.streams().in_flight().device();
+            engine = engine.map(|engine| engine.at_position(at, device));
         }
         if grid.audit.is_some() {
             let listens = engine.take().or_else(|| checker.engine(key, extent));

@@ -107,6 +107,11 @@ impl CheckedSim {
         self.checker.as_mut()
     }
 
+    /// Both, if the device is checked.
+    pub fn checked(&mut self) -> Option<(&Device, &mut Checker)> {
+        Some((&self.device, self.checker.as_mut()?))
+    }
+
     /// Loads PTX, with its checks; `origin` is what a person calls it.
     ///
     /// # Errors

@@ -232,6 +232,31 @@ impl Footprint {
         self.touches.retain(|_, runs| !runs.runs.is_empty());
     }
 
+    /// Whether every byte of a range was written. It is settled.
+    pub fn writes_all(&self, start: u64, end: u64) -> bool {
+        let mut written = Vec::new();
+        self.parts(|touch, first, behind, _| {
+            if touch.writes && first < end && start < behind {
+                written.push((first, behind));
+            }
+        });
+        written.sort_unstable();
+        let mut reached = start;
+        for (first, behind) in written {
+            if first > reached {
+                break;
+            }
+            reached = reached.max(behind);
+        }
+        reached >= end
+    }
+
+    /// Whether nothing outside of a range was touched.
+    pub fn lies_in(&self, range: &core::ops::Range<u64>) -> bool {
+        let inside = |run: &Run| range.start <= run.start && run.end <= range.end;
+        self.touches.values().all(|of| of.runs.iter().all(inside))
+    }
+
     /// How much there is to remember; one is 32 bytes.
     pub fn len(&self) -> usize {
         self.touches.values().map(|runs| runs.runs.len()).sum()

@@ -79,7 +79,7 @@ fn not_recorded(race: &Race) -> String {
     let why = match race.work.is_empty() {
         true => "its launch was not recorded; notes of the report say why",
         false => {
-            "it is between different launches, copies or fills, and single launches are recorded"
+            "it is between different launches, copies or fills, or with the host, and single launches are recorded"
         }
     };
     format!("{} cannot be replayed: {why}", race.id)

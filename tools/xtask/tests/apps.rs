@@ -9,6 +9,7 @@ mod command_line;
 mod registers;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use os::touches::PageTable;
 use xtask::apps::{self, Program, build::Builder, judge};
 use xtask::suite::READY;
 use xtask::toolkit;
@@ -60,7 +61,13 @@ fn too_old(wanted: Option<(u32, u32)>, builder: Option<&Builder>) -> Option<Stri
     (release < wanted).then(|| format!("needs CUDA {}.{}", wanted.0, wanted.1))
 }
 
-/// A test per variant; ignored without a builder, and with one that is too old.
+/// Why a program that wants to know which pages it touches is ignored.
+fn without_page_table(program: &Program) -> Option<String> {
+    let is_missing = program.needs_page_table() && PageTable::open().is_none();
+    is_missing.then(|| "the system does not tell which pages a process touches".to_owned())
+}
+
+/// A test per variant; ignored without a builder, with one that is too old, and on a system that lacks something.
 fn of_program(program: &Program, folder: &str, builder: Option<&Builder>) -> Vec<Trial> {
     let folder = if program.ends_badly() {
         "apps/bad"
@@ -71,7 +78,8 @@ fn of_program(program: &Program, folder: &str, builder: Option<&Builder>) -> Vec
         let (program, builder) = (program.clone(), builder.cloned());
         let name = format!("{folder}::{}::{variant}", program.name);
         let old = too_old(program.oldest_cuda(), builder.as_ref());
-        let ignored = builder.is_none() || old.is_some();
+        let lacks = old.or_else(|| without_page_table(&program));
+        let ignored = builder.is_none() || lacks.is_some();
         let run =
             move || match builder {
                 Some(builder) => Ok(judge::judge(&builder, &program, variant)
@@ -80,7 +88,7 @@ fn of_program(program: &Program, folder: &str, builder: Option<&Builder>) -> Vec
             };
         Trial::test(name, run)
             .with_ignored_flag(ignored)
-            .with_kind(old.unwrap_or_default())
+            .with_kind(lacks.unwrap_or_default())
     };
     program.variants().into_iter().map(trial).collect()
 }

@@ -17,18 +17,29 @@ pub enum Call {
     Free,
     /// It frees it at once, and waits for nothing.
     FreeOnHost,
+    /// The program itself reads it or writes it, before a call.
+    HostAccess,
+    /// The program itself writes it, before a call.
+    HostWrite,
 }
 
 impl Call {
     /// Number of its site in a footprint.
-    pub const ALL: [Call; 6] = [
+    pub const ALL: [Call; 8] = [
         Call::CopyFrom,
         Call::CopyTo,
         Call::Fill,
         Call::Alloc,
         Call::Free,
         Call::FreeOnHost,
+        Call::HostAccess,
+        Call::HostWrite,
     ];
+
+    /// Whether it is no call, but an access of the program's own code on the host.
+    pub fn is_by_host(self) -> bool {
+        matches!(self, Call::HostAccess | Call::HostWrite)
+    }
 
     /// What of the runtime API does it.
     pub fn text(self) -> &'static str {
@@ -38,6 +49,8 @@ impl Call {
             Call::Alloc => "cudaMallocAsync or its like",
             Call::Free => "cudaFreeAsync or its like",
             Call::FreeOnHost => "cudaFree of memory from a pool",
+            Call::HostAccess => "an access by the program's own code to the page of this address",
+            Call::HostWrite => "a write by the program's own code",
         }
     }
 
@@ -49,6 +62,8 @@ impl Call {
             Call::Fill => ("a memory fill", Op::Store),
             Call::Alloc => ("an allocation", Op::Store),
             Call::Free | Call::FreeOnHost => ("a free", Op::Store),
+            Call::HostAccess => ("an access by the host", Op::Load),
+            Call::HostWrite => ("a write by the host", Op::Store),
         };
         Site {
             id,

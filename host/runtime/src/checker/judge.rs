@@ -101,12 +101,17 @@ impl Checker {
         }));
     }
 
-    /// Follows what a launch touches that is proved to have no races, if work of others may run beside it.
+    /// Follows what a launch touches that is proved to have no races, if work of others may run beside it, or the host may
+    /// touch the same memory.
     pub fn footprints(&self, key: ModuleKey, pending: &PendingLaunch) -> Option<FootprintObserver> {
         let proved = pending.is_proved() && self.listens();
         let at = pending.at.as_ref().filter(|_| proved)?;
         let module = self.modules.get(&key.0)?;
-        FootprintObserver::new(module.code.instructions(), at)
+        let device = self.streams.in_flight.device().filter(|device| {
+            let bounds = pending.proved.as_ref().and_then(|of| of.bounds());
+            bounds.is_none_or(|bounds| !bounds.lies_in(device))
+        });
+        FootprintObserver::new(module.code.instructions(), at, device)
     }
 
     /// The loaded text of a launch's module, if the launch keeps a journal.

@@ -8,7 +8,9 @@ use super::{Checker, PendingLaunch, thread};
 use crate::footprint_recorder::THREADS_LOG2;
 use crate::instructions::Instructions;
 use crate::log::{self, Call, Event};
-use crate::streams::{self, At, Encounter, Followed, Maker, Piece, Streams, Touched, UNCOMPARED};
+use crate::streams::{
+    self, At, Encounter, Followed, HostTouch, Maker, Piece, Streams, Touched, UNCOMPARED,
+};
 
 /// The number of a launch.
 fn number(piece: &Piece) -> Option<u64> {
@@ -27,7 +29,8 @@ impl Checker {
     /// A call on the host has run at a place among the streams, and has left a footprint.
     pub fn called(&mut self, at: At, footprint: Footprint) {
         if self.options.check {
-            let touched = Followed {
+            let mut touched = Followed {
+                host: self.streams.in_flight.outside(&footprint),
                 all: footprint,
                 ..Followed::default()
             };
@@ -36,6 +39,12 @@ impl Checker {
                 true => self.host_calls_here(),
                 false => 0,
             };
+            let host = self.streams.in_flight.part_of(&mut touched);
+            let host_calls = match (host_calls, &host) {
+                (0, Some(_)) => self.host_calls_here(),
+                _ => host_calls,
+            };
+            self.in_flight(&at, || Maker::Call, host, host_calls);
             let piece = Piece::new(at, Maker::Call, touched.into());
             self.compare(piece.called_in(host_calls));
         }
@@ -60,16 +69,85 @@ impl Checker {
         }
     }
 
+    /// Whether it matters what the host touches while work is in flight.
+    pub fn follows_host(&self) -> bool {
+        self.options.check && self.listens()
+    }
+
+    /// From now on [`Self::host_touched`] reports what the host touches.
+    pub fn host_is_watched(&mut self) {
+        self.host_is_watched = true;
+    }
+
+    /// What a piece of work does to memory of the host is remembered until the host has waited for it.
+    fn in_flight(
+        &mut self,
+        at: &At,
+        maker: impl FnOnce() -> Maker,
+        host: Option<Footprint>,
+        host_calls: u32,
+    ) {
+        if let Some(all) = host {
+            let touched = Followed {
+                all,
+                ..Followed::default()
+            };
+            let piece = Piece::new(at.clone(), maker(), touched.into());
+            self.streams.in_flight.add(piece.called_in(host_calls));
+        }
+    }
+
+    /// The host has touched memory that work in flight touches too.
+    pub fn host_touched(&mut self, touches: &[HostTouch]) {
+        let streams = std::mem::take(&mut self.streams);
+        let mut races = Vec::new();
+        for (earlier, touched) in streams.in_flight.races(touches) {
+            let touched = Followed {
+                all: touched,
+                ..Followed::default()
+            };
+            let later = Piece::new(streams.on_host(), Maker::Call, touched.into());
+            let later = later.called_in(self.host_calls_here());
+            let (Some(before), Some(now)) = (earlier.touched.followed(), later.touched.followed())
+            else {
+                continue;
+            };
+            before.all.meet(&now.all, |meeting| {
+                races.push(log::Race {
+                    count: 1,
+                    ..self.between(earlier, &later, &meeting, log::Why::Streams)
+                });
+            });
+        }
+        self.streams = streams;
+        for race in races {
+            self.write(Event::Race(Box::new(race)));
+        }
+    }
+
     /// A launch is over. If it is not known what it has touched, it cannot be compared.
     pub(super) fn launch_over(
         &mut self,
         pending: &PendingLaunch,
         instructions: Option<Arc<Instructions>>,
-        touched: Option<Followed>,
+        mut touched: Option<Followed>,
     ) {
         if let Some(at) = pending.at.clone().filter(|_| self.options.check) {
             let bounds = pending.proved.as_ref().and_then(|of| of.bounds());
-            let touched = match touched {
+            let in_flight = &mut self.streams.in_flight;
+            let host = match touched.as_mut().filter(|_| pending.launch.checked) {
+                Some(touched) => in_flight.part_of(touched),
+                None => {
+                    let device = in_flight.device();
+                    let inside =
+                        device.is_some_and(|of| bounds.as_ref().is_some_and(|it| it.lies_in(&of)));
+                    if !inside {
+                        in_flight.unknown_ran();
+                    }
+                    None
+                }
+            };
+            let touched = match touched.filter(|touched| !touched.only_host) {
                 Some(followed) => followed.into(),
                 None => bounds.map_or(Touched::Unknown, Touched::Within),
             };
@@ -86,6 +164,7 @@ impl Checker {
                 ..log::Launch::default()
             };
             let maker = Maker::Launch(Box::new(launch), instructions);
+            self.in_flight(&at, || maker.clone(), host, 0);
             self.compare(Piece::new(at, maker, touched));
         }
     }

@@ -36,6 +36,13 @@ pub(crate) struct Followed {
     pub(crate) lets_others_begin: bool,
     /// So many of its CTAs have done so before they have waited for the launch ahead of it.
     pub(crate) passing_on: u64,
+    /// What it has touched outside of the device's own memory, but for what is strong in system scope: the host must not
+    /// access that as long as the work runs. Nothing where nobody watches the host.
+    pub(crate) host: Footprint,
+    /// It may have set a flag that the host can read: it has written there strongly, or executed a fence, in system scope.
+    pub(crate) signals_host: bool,
+    /// Nothing but that is known.
+    pub(crate) only_host: bool,
 }
 
 impl Followed {
@@ -46,9 +53,10 @@ impl Followed {
             unacquired,
             released_flags,
             read_flags,
+            host,
             ..
         } = self;
-        [all, early, released_flags, read_flags]
+        [all, early, released_flags, read_flags, host]
             .into_iter()
             .chain(unacquired)
     }

@@ -14,7 +14,7 @@ use driver::sys::{
 use crate::Answer;
 use crate::pointer::Ptr;
 use crate::state::{State, with_context};
-use crate::work::{Work, submit, submit_and_wait};
+use crate::work::{Work, fill_and_wait, submit, submit_and_wait};
 
 /// A copy of `depth` slices of `height` rows of `width` bytes.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ enum Owner {
 /// A fill of `height` rows of `width` elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fill {
-    address: u64,
+    pub(crate) address: u64,
     pitch: u64,
     value: u32,
     /// Bytes of an element: 1, 2 or 4.
@@ -550,7 +550,7 @@ impl Fill {
 macro_rules! fills {
     ($($line:ident $line_async:ident $rows:ident $rows_async:ident: $ty:ty, $bytes:literal;)*) => { $(
         pub(crate) fn $line(to: CUdeviceptr, value: $ty, count: usize) -> Answer {
-            submit(0, Work::Fill(Fill::rows(to, 0, u32::from(value), $bytes, count, 1)?))
+            fill_and_wait(Fill::rows(to, 0, u32::from(value), $bytes, count, 1)?)
         }
 
         pub(crate) fn $line_async(
@@ -570,7 +570,7 @@ macro_rules! fills {
             width: usize,
             height: usize,
         ) -> Answer {
-            submit(0, Work::Fill(Fill::rows(to, pitch, u32::from(value), $bytes, width, height)?))
+            fill_and_wait(Fill::rows(to, pitch, u32::from(value), $bytes, width, height)?)
         }
 
         pub(crate) fn $rows_async(

@@ -137,8 +137,14 @@ pub(crate) fn cuEventElapsedTime(
             .filter(|_| timed)
             .ok_or(CUresult::INVALID_HANDLE)
     };
-    let (start, end) =
-        with_context(|state, _| Ok((time(state, start.address())?, time(state, end.address())?)))?;
+    let (start, end) = with_context(|state, _| {
+        let times = (time(state, start.address())?, time(state, end.address())?);
+        // An answer says that both have been reached.
+        for event in [start, end] {
+            state.host_waits_for(event.address());
+        }
+        Ok(times)
+    })?;
     let elapsed = end.saturating_duration_since(start).as_secs_f64()
         - start.saturating_duration_since(end).as_secs_f64();
     milliseconds.set((elapsed * 1e3) as f32)

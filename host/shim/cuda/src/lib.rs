@@ -39,6 +39,7 @@ pub mod exports;
 mod function;
 mod graph;
 mod graph_exec;
+mod host_touches;
 mod image;
 mod init;
 mod inject;

@@ -121,7 +121,10 @@ impl State {
             MemoryKind::Host => "cudaHostAlloc or cuMemHostAlloc",
             MemoryKind::Registered => "cudaHostRegister or cuMemHostRegister",
         };
-        self.engine.allocated(address, bytes, call);
+        match kind {
+            MemoryKind::Device | MemoryKind::Mapped => self.engine.allocated(address, bytes, call),
+            _ => self.engine.allocated_for_host(address, bytes, call),
+        }
         self.allocations += 1;
         let identity = self.allocations;
         let allocation = Allocation {

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use driver::sys::CUresult;
 
@@ -118,13 +118,43 @@ pub(crate) fn initialise(make: impl FnOnce() -> Result<State, CUresult>) -> crat
     Ok(())
 }
 
+/// The program has come to its end: reports what it has touched since its last call.
+extern "C" fn at_exit() {
+    if PROCESS.load(Ordering::Acquire) != std::process::id() {
+        return;
+    }
+    let look = || {
+        // A thread that is in a call keeps the state, and looks by itself.
+        if let Ok(mut state) = STATE.try_lock()
+            && let Some(state) = state.as_mut()
+        {
+            state.engine.look_at_host();
+        }
+    };
+    // Nothing is left to report a panic to.
+    let _ = std::panic::catch_unwind(look);
+}
+
+/// From now on the end of the program is noticed.
+pub(crate) fn notice_end() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the function may be called at any time, and never unwinds.
+    ONCE.call_once(|| unsafe {
+        libc::atexit(at_exit);
+    });
+}
+
 /// Does something with the state, whatever the state of the current context.
 pub(crate) fn with<T>(f: impl FnOnce(&mut State) -> Result<T, CUresult>) -> Result<T, CUresult> {
     if PROCESS.load(Ordering::Acquire) != std::process::id() {
         return Err(CUresult::NOT_INITIALIZED);
     }
     let mut state = lock();
-    f(state.as_mut().ok_or(CUresult::NOT_INITIALIZED)?)
+    let state = state.as_mut().ok_or(CUresult::NOT_INITIALIZED)?;
+    state.engine.look_at_host();
+    let answer = f(state);
+    state.engine.watch_host();
+    answer
 }
 
 impl State {

@@ -342,6 +342,13 @@ fn write_value(stream: u64, address: u64, bytes: &[u8]) -> Answer {
         let before = word(state, address, bytes.len())?;
         let written = state.engine.memory_mut().write(address, bytes);
         written.map_err(|_| CUresult::INVALID_VALUE)?;
+        if let (false, Some(streams)) = (
+            state.engine.memory().is_arena(address),
+            state.engine.streams(),
+        ) {
+            // The host may wait for these bytes.
+            streams.in_flight().host_may_know();
+        }
         state.stream_writes(context, stream, address, [&before[..bytes.len()], bytes])
     })
 }

@@ -92,6 +92,19 @@ pub(crate) fn submit_and_wait(copy: Copy) -> Answer {
     })
 }
 
+/// The same for a fill, which the host waits for where the memory is its own, too (CUDA Runtime API, "API synchronization
+/// behavior").
+pub(crate) fn fill_and_wait(fill: Fill) -> Answer {
+    let address = fill.address;
+    submit(0, Work::Fill(fill))?;
+    with_context(
+        |state, context| match state.engine.memory().is_arena(address) {
+            true => Ok(()),
+            false => state.host_waits(context, 0),
+        },
+    )
+}
+
 /// Does the work of a graph's next node, which comes after some of those before it. Host functions run
 /// unlocked: they may call the driver. Gives the number of the node.
 pub(crate) fn run(
@@ -174,6 +187,10 @@ impl State {
             return Err(code);
         }
         self.contexts.get_mut(context)?.fault = Some(code);
+        // From now on every call fails, those that wait too: none of the work runs any more.
+        if let Some(streams) = self.engine.streams() {
+            streams.in_flight().host_may_know();
+        }
         // A real launch is over before its kernel faults, unless it was asked to wait.
         if self.blocking { Err(code) } else { Ok(()) }
     }

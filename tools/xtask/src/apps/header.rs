@@ -82,6 +82,9 @@ pub struct Program {
     lines: Vec<Line>,
 }
 
+/// What a program may need of the system.
+const PAGE_TABLE: &str = "page-table";
+
 /// See docs/adding-a-test.md.
 const GRAMMAR: Grammar<'_> = Grammar {
     keys: &[
@@ -96,6 +99,7 @@ const GRAMMAR: Grammar<'_> = Grammar {
         "stdout",
         "nvcc",
         "cuda",
+        "needs",
         "with",
         "ptx",
         "args",
@@ -234,6 +238,11 @@ impl Program {
         toolkit::parse_release(self.value("cuda", None)?)
     }
 
+    /// Whether it needs a system that tells which pages a process touches.
+    pub fn needs_page_table(&self) -> bool {
+        self.value("needs", None) == Some(PAGE_TABLE)
+    }
+
     /// Whether it stands among the programs that are there to be measured.
     pub fn is_measured(&self) -> bool {
         let folder = self.path.parent();
@@ -260,6 +269,10 @@ impl Program {
         ensure!(
             self.oldest_cuda().is_some() == self.value("cuda", None).is_some(),
             "`cuda` is a release, such as 12.8"
+        );
+        ensure!(
+            self.needs_page_table() == self.value("needs", None).is_some(),
+            "`needs` is `{PAGE_TABLE}`"
         );
         let mut any_race = false;
         for variant in self.variants() {

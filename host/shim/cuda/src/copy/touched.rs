@@ -3,6 +3,7 @@
 use report::log::Call;
 
 use super::{Copy, Fill, Side};
+use crate::memory::MemoryKind;
 use crate::state::State;
 
 /// A range of memory: its first byte, its length, and what is done there.
@@ -54,9 +55,17 @@ impl State {
     }
 
     /// Whether an asynchronous copy is waited for even so: one to memory of the host that is not
-    /// page-locked is (CUDA Runtime API, "API synchronization behavior").
+    /// page-locked is, and one within the memory of the host (CUDA Runtime API, "API synchronization behavior").
     pub(crate) fn is_awaited(&self, copy: &Copy) -> bool {
-        !self.knows(&copy.to)
+        !self.knows(&copy.to) || (self.is_of_host(&copy.from) && self.is_of_host(&copy.to))
+    }
+
+    /// Whether the memory of a side is the host's, page-locked or not.
+    fn is_of_host(&self, side: &Side) -> bool {
+        match self.allocation(side.address) {
+            Some((_, found)) => matches!(found.kind, MemoryKind::Host | MemoryKind::Registered),
+            None => !self.knows(side),
+        }
     }
 
     /// Whether both sides are in the device's own memory; for such a copy nobody waits.

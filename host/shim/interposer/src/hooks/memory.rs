@@ -11,20 +11,22 @@ use super::launch::number;
 use crate::resolve;
 use crate::state::{current, with, with_started};
 
-/// How long memory lives that nobody frees.
+/// What memory a call gives, and how long it lives if nobody frees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lives {
-    /// As long as the context in which it was asked for.
-    Context,
-    /// As long as its device: that of pools, and what is mapped.
+enum Kind {
+    /// Of the device. It lives as long as the context in which it was asked for.
     Device,
+    /// The host can access it, too. It lives as long as that context.
+    Host,
+    /// Of a pool, or mapped. It lives as long as its device.
+    Pool,
 }
 
 /// Asks for memory, and once more with less shadow memory if there is none left; notifies the checker
 /// of what was got.
 fn allocate(
     call: &str,
-    lives: Lives,
+    kind: Kind,
     ask: impl Fn() -> CUresult,
     got: impl FnOnce() -> (u64, usize),
 ) -> CUresult {
@@ -33,9 +35,12 @@ fn allocate(
         let (address, bytes) = got();
         with(|state| {
             let checker = state.session.checker();
-            checker.allocated(address, bytes as u64, call);
+            match kind {
+                Kind::Host => checker.allocated_for_host(address, bytes as u64, call),
+                Kind::Device | Kind::Pool => checker.allocated(address, bytes as u64, call),
+            }
             let context = resolve::real().and_then(|real| current(&real.api));
-            if let (Lives::Context, Some(context)) = (lives, context) {
+            if let (Kind::Device | Kind::Host, Some(context)) = (kind, context) {
                 let context = context.expose_provenance() as u64;
                 state.memory.insert(address, context);
             }
@@ -80,7 +85,7 @@ pub(crate) unsafe fn cuMemAlloc(
     unsafe {
         allocate(
             "cuMemAlloc",
-            Lives::Context,
+            Kind::Device,
             || real.cuMemAlloc(dptr, bytes),
             || (*dptr, bytes),
         )
@@ -99,7 +104,7 @@ pub(crate) unsafe fn cuMemAllocPitch(
     unsafe {
         allocate(
             "cuMemAllocPitch",
-            Lives::Context,
+            Kind::Device,
             || real.cuMemAllocPitch(dptr, pitch_out, width_bytes, height, element_size_bytes),
             || (*dptr, (*pitch_out).saturating_mul(height)),
         )
@@ -116,7 +121,7 @@ pub(crate) unsafe fn cuMemAllocManaged(
     unsafe {
         allocate(
             "cuMemAllocManaged",
-            Lives::Context,
+            Kind::Host,
             || real.cuMemAllocManaged(dptr, bytes, flags),
             || (*dptr, bytes),
         )
@@ -133,7 +138,7 @@ pub(crate) unsafe fn cuMemAllocAsync(
     unsafe {
         allocate(
             "cuMemAllocAsync",
-            Lives::Device,
+            Kind::Pool,
             || real.cuMemAllocAsync(dptr, bytes, stream),
             || (*dptr, bytes),
         )
@@ -151,7 +156,7 @@ pub(crate) unsafe fn cuMemAllocFromPoolAsync(
     unsafe {
         allocate(
             "cuMemAllocFromPoolAsync",
-            Lives::Device,
+            Kind::Pool,
             || real.cuMemAllocFromPoolAsync(dptr, bytes, pool, stream),
             || (*dptr, bytes),
         )
@@ -167,7 +172,7 @@ pub(crate) unsafe fn cuMemAllocHost(
     unsafe {
         allocate(
             "cuMemAllocHost",
-            Lives::Context,
+            Kind::Host,
             || real.cuMemAllocHost(host_out, bytes),
             || ((*host_out).addr() as u64, bytes),
         )
@@ -184,7 +189,7 @@ pub(crate) unsafe fn cuMemHostAlloc(
     unsafe {
         allocate(
             "cuMemHostAlloc",
-            Lives::Context,
+            Kind::Host,
             || real.cuMemHostAlloc(host_out, bytes, flags),
             || ((*host_out).addr() as u64, bytes),
         )
@@ -201,7 +206,7 @@ pub(crate) unsafe fn cuMemHostRegister(
     unsafe {
         allocate(
             "cuMemHostRegister",
-            Lives::Context,
+            Kind::Host,
             || real.cuMemHostRegister(host, bytes, flags),
             || (host.addr() as u64, bytes),
         )
@@ -322,7 +327,7 @@ pub(crate) unsafe fn cuMemMap(
     let result = unsafe {
         allocate(
             "cuMemMap",
-            Lives::Device,
+            Kind::Pool,
             || real.cuMemMap(ptr, size, offset, handle, flags),
             || (ptr, size),
         )
