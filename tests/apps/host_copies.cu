@@ -57,6 +57,23 @@ int main() {
     right = right && pinned[n / 2 - 1] == -1;
     CHECK(cudaStreamSynchronize(stream));
 
+    // These are waited for.
+    CHECK(cudaMemset(pinned, 1, bytes));
+    right = right && pinned[9] == 0x01010101;
+    CHECK(cudaMemcpyAsync(again, pinned, bytes, cudaMemcpyHostToHost, stream));
+    right = right && again[9] == 0x01010101;
+    pinned[9] = 4;
+    float elapsed;
+    cudaEvent_t later;
+    CHECK(cudaEventCreate(&later));
+    CHECK(cudaMemcpyAsync(again, device, bytes, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaEventRecord(later, stream));
+    cudaError_t answer;
+    while ((answer = cudaEventElapsedTime(&elapsed, event, later)) == cudaErrorNotReady) {
+    }
+    CHECK(answer);
+    right = right && again[n - 1] == n + 1;
+
     CHECK(cudaMemsetAsync(managed, 0, bytes, stream));
 #ifndef RACY
     CHECK(cudaStreamSynchronize(stream));
