@@ -17,6 +17,7 @@ use crate::missing::ignored;
 use crate::pointer::Ptr;
 use crate::state::{with, with_context};
 use crate::table::set;
+use crate::virtual_memory::DEVICE;
 use crate::work::Work;
 
 /// A pool.
@@ -58,7 +59,10 @@ pub(crate) fn cuDeviceSetMemPool(dev: CUdevice, pool: Ptr<CUmemPoolHandle_st>) -
 }
 
 pub(crate) fn cuMemPoolCreate(out: Ptr<CUmemoryPool>, props: Ptr<CUmemPoolProps>) -> Answer {
-    props.get()?;
+    // Memory of other pools belongs to the host.
+    if props.get()?.location.kind != DEVICE {
+        return Err(CUresult::NOT_SUPPORTED);
+    }
     set(out, with(|state| Ok(state.pools.insert(Pool::default())))?)
 }
 

@@ -29,7 +29,7 @@ const GRANULARITY: u64 = 2 << 20;
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`
 const PINNED: c_int = 1;
 /// `CU_MEM_LOCATION_TYPE_DEVICE`
-const DEVICE: c_int = 1;
+pub(crate) const DEVICE: c_int = 1;
 /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`; 1 is reading only, 0 no access.
 const READ_WRITE: c_int = 3;
 

@@ -209,7 +209,20 @@ fn pointers_are_told_apart() {
 fn pools_count_what_they_hand_out() {
     let _turn = start();
     let mut pool = null_mut();
-    ok(cu!(cuMemPoolCreate(&mut pool, &CUmemPoolProps::default())));
+    let mut props = CUmemPoolProps::default();
+    (props.alloc_type, props.location.kind) = (1, 1);
+    ok(cu!(cuMemPoolCreate(&mut pool, &props)));
+    // `CU_MEM_LOCATION_TYPE_HOST`
+    let of_host = CUmemPoolProps {
+        location: CUmemLocation {
+            kind: 2,
+            ..props.location
+        },
+        ..props
+    };
+    let mut none = null_mut();
+    let refused = cu!(cuMemPoolCreate(&mut none, &of_host));
+    assert_eq!(refused, CUresult::NOT_SUPPORTED);
     let mut address = 0;
     ok(cu!(cuMemAllocFromPoolAsync(
         &mut address,
