@@ -3,13 +3,13 @@
 //@ needs: page-table
 //@[clean] expect: no-race
 //@[racy] expect: advised
-//@[racy] says: race between host and device: the host writes memory that a memory copy reads, and has not waited for that
+//@[racy] says: race between host and device: the host writes memory that a memory copy reads, and has not waited for the memory copy
 //@[racy] says: first: cudaMemcpy or its like, called at host_copies.cu:34 main, in stream #1
 //@[racy] says: second: a write by the program's own code, somewhere before its call at host_copies.cu:40 main, on the host
-//@[racy] says: race between host and device: the host accesses memory that a memory copy writes, and has not waited for that
-//@[racy] says: help: let the host wait after the operation and before it writes the memory: `cudaStreamSynchronize` for stream #1
-//@[racy] says: race between host and device: the host accesses memory that a memory fill writes, and has not waited for that
-//@[racy] says: somewhere before its next call of CUDA or its end
+//@[racy] says: race between host and device: the host accesses memory that a memory copy writes, and has not waited for the memory copy
+//@[racy] says: help: let the host wait for the memory copy before it writes the memory: `cudaStreamSynchronize` for stream #1
+//@[racy] says: race between host and device: the host accesses memory that a memory fill writes, and has not waited for the memory fill
+//@[racy] says: somewhere before its next call of CUDA, or before its end
 //@ nvcc: -cudart shared -arch=sm_90 -g
 #include "app.h"
 

@@ -1,7 +1,7 @@
 //! Host mappings that a simulated device and the program may both use.
 //!
-//! Of a [shared](Mapping::shared_above) one each has a view of its own, and the system tells which pages the program has
-//! touched through its own.
+//! Of a [shared](Mapping::shared_above) segment each has a mapping of its own, and the system tells which pages the program
+//! has touched through its own.
 //!
 //! All access goes through relaxed atomic words, so that a program which races with the device
 //! (or with itself) on shared memory is a finding, not undefined behaviour of ours.
@@ -38,7 +38,7 @@ pub struct Mapping {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Owned,
-    /// It is ours, and the program has another view of it, at this address.
+    /// It is ours, and the program has another mapping of it, at this address.
     Shared(NonNull<AtomicU32>),
     Foreign,
 }
@@ -66,9 +66,9 @@ impl Mapping {
         Mapping::placed(bytes, floor, Mapping::at)
     }
 
-    /// As [`Mapping::zeroed_above`], with a view of its own for the program at [`Mapping::address`].
+    /// As [`Mapping::zeroed_above`], with a mapping of its own for the program at [`Mapping::address`].
     ///
-    /// Fails also where the system gives no shared memory (`shmget`), or not so many pieces of it.
+    /// Fails also where the system gives no shared memory (`shmget`), or no further segment of it.
     pub fn shared_above(bytes: u64, floor: u64) -> io::Result<Mapping> {
         Mapping::placed(bytes, floor, Mapping::shared_at)
     }
@@ -123,7 +123,7 @@ impl Mapping {
 
     fn shared_at(bytes: u64, hint: u64) -> io::Result<Mapping> {
         let length = whole_pages(bytes)?;
-        // SAFETY: the call makes a piece of memory that no process has yet.
+        // SAFETY: the call makes a segment that no process has yet.
         let id = unsafe {
             libc::shmget(
                 libc::IPC_PRIVATE,
@@ -134,17 +134,17 @@ impl Mapping {
         if id == -1 {
             return Err(io::Error::last_os_error());
         }
-        let views = attach(id, 0).and_then(|ours| {
+        let mappings = attach(id, 0).and_then(|ours| {
             // The address is a wish.
             let theirs = attach(id, hint).or_else(|_| attach(id, 0));
             theirs
                 .inspect_err(|_| detach(ours))
                 .map(|theirs| [ours, theirs])
         });
-        // SAFETY: the piece is ours; it goes with its last view, whatever happens to the process.
+        // SAFETY: the segment is ours; it goes with its last mapping, whatever happens to the process.
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
-        let [ours, theirs] = views?;
-        // SAFETY: the view is ours. The call fails where there are no huge pages, of which many pages would be touched at
+        let [ours, theirs] = mappings?;
+        // SAFETY: the mapping is ours. The call fails where there are no huge pages, of which many pages would be touched at
         // once.
         unsafe { libc::madvise(theirs.as_ptr().cast(), length, libc::MADV_NOHUGEPAGE) };
         Ok(Mapping {
@@ -154,7 +154,12 @@ impl Mapping {
         })
     }
 
-    /// The system forgets which pages of a range the program has touched through its own view. False where it has none.
+    /// Whether the program has a mapping of its own.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.kind, Kind::Shared(_))
+    }
+
+    /// The system forgets which pages of a range the program has touched through its own mapping. False where it has none.
     pub fn untouch(&self, range: Range<u64>) -> bool {
         let Kind::Shared(theirs) = self.kind else {
             return false;
@@ -165,7 +170,7 @@ impl Mapping {
         if from >= end {
             return true;
         }
-        // SAFETY: the range lies in our view for the program; pages of shared memory keep what they hold.
+        // SAFETY: the range lies in the program's mapping, which is ours; pages of shared memory keep what they hold.
         let done = unsafe {
             let start = theirs.as_ptr().cast::<u8>().add(from);
             libc::madvise(start.cast(), end - from, libc::MADV_DONTNEED)
@@ -269,7 +274,7 @@ fn too_large() -> io::Error {
     io::Error::from(io::ErrorKind::OutOfMemory)
 }
 
-/// A view of shared memory, at an address if that is not 0.
+/// A mapping of a segment, at an address if that is not 0.
 fn attach(id: c_int, at: u64) -> io::Result<NonNull<AtomicU32>> {
     let wish = std::ptr::with_exposed_provenance(at as usize);
     // SAFETY: without SHM_REMAP the call takes the place of nothing that exists.
@@ -280,9 +285,9 @@ fn attach(id: c_int, at: u64) -> io::Result<NonNull<AtomicU32>> {
     NonNull::new(base.cast()).ok_or_else(too_large)
 }
 
-fn detach(view: NonNull<AtomicU32>) {
-    // SAFETY: it is a view that `attach` has given, and nobody uses it any more.
-    unsafe { libc::shmdt(view.as_ptr().cast()) };
+fn detach(mapping: NonNull<AtomicU32>) {
+    // SAFETY: it is a mapping that `attach` has given, and nobody uses it any more.
+    unsafe { libc::shmdt(mapping.as_ptr().cast()) };
 }
 
 impl Drop for Mapping {

@@ -61,13 +61,6 @@ impl PageTable {
             && touched() == Some(Vec::new())
     }
 
-    /// Whether the process has locked memory (`mlock`), which touches its pages.
-    pub fn has_locked() -> bool {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
-        locked.is_some_and(|locked| !locked.trim().starts_with("0 "))
-    }
-
     /// The first addresses of the pages of a range that the process has touched; none if the system does not say.
     pub fn touched(&self, range: Range<u64>) -> Option<Vec<u64>> {
         let (mut page, end) = (range.start / PAGE, range.end.div_ceil(PAGE));
@@ -84,6 +77,13 @@ impl PageTable {
         }
         Some(found)
     }
+}
+
+/// Whether the process has locked memory (`mlock`), which touches its pages.
+pub fn has_locked() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let locked = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
+    locked.is_some_and(|locked| !locked.trim().starts_with("0 "))
 }
 
 #[cfg(test)]

@@ -34,12 +34,8 @@ pub(crate) fn pair(
             let kernel = launch.and_then(|number| log_index.launches.get(&number));
             kernel.map_or_else(|| sites[n].0.text.clone(), |launch| launch.kernel.clone())
         });
-        let host = race.work.get(1).filter(|work| work.stream == log::HOST);
-        let does = log::Call::ALL
-            .into_iter()
-            .find(|call| call.text() == operations[1]);
-        if let (Some(host), true) = (host, does.is_some_and(log::Call::is_by_host)) {
-            let frames = host.host_stack.iter();
+        if log::Call::of_text(&operations[1]).is_some_and(log::Call::is_by_host) {
+            let frames = race.work.iter().skip(1).flat_map(|host| &host.host_stack);
             let calls = frames.map(|at| (at.file.clone(), at.line, at.function.clone()));
             return Pair::Host(operations, calls.collect());
         }

@@ -289,7 +289,7 @@ pub(crate) fn remarks(
             (None, Some(call)) if race.rule == RuleId::Host && work.stream == log::HOST => {
                 match host("somewhere before its call", &work.host_stack) {
                     at if at.is_empty() => {
-                        format!("{call}, somewhere before its next call of CUDA or its end")
+                        format!("{call}, somewhere before its next call of CUDA, or before its end")
                     }
                     at => format!("{call}{at}"),
                 }

@@ -11,8 +11,7 @@ use crate::rules::RuleId;
 
 /// The call on the host that an access is, if it is one.
 fn call(access: &Access) -> Option<Call> {
-    let mut all = Call::ALL.into_iter();
-    all.find(|call| access.is_call() && call.text() == access.ptx.text)
+    Call::of_text(&access.ptx.text).filter(|_| access.is_call())
 }
 
 /// What the host itself does to memory that work in flight touches too, if it is that.
@@ -23,10 +22,9 @@ pub(crate) fn by_host(accesses: &[Access; 2]) -> Option<Call> {
 /// Describes a race of the host with work that it has not waited for.
 fn describe_by_host(race: &log::Race, accesses: &[Access; 2], call: Call) -> Advice {
     let [first, _] = accesses;
-    let stream = race.work.first().map_or("", |work| work.stream.as_str());
-    let (work, operation) = match first.is_call() {
-        true => (first.function.as_str(), "the operation"),
-        false => ("a kernel", "the launch"),
+    let work = match first.is_call() {
+        true => first.function.trim_start_matches("a "),
+        false => "kernel",
     };
     let does = match first.act() {
         Act::Read => "reads",
@@ -37,15 +35,17 @@ fn describe_by_host(race: &log::Race, accesses: &[Access; 2], call: Call) -> Adv
         Call::HostWrite => "writes",
         _ => "accesses",
     };
-    let (stream, operation) = launched(stream, operation);
+    let stream = race.work.first().map_or("", |work| work.stream.as_str());
+    let the_work = format!("the {work}");
+    let (stream, waited_for) = launched(stream, &the_work);
     Advice {
         rule: RuleId::Host,
         kind: kind(accesses),
         message: format!(
-            "race between host and device: the host {host} memory that {work} {does}, and has not waited for that"
+            "race between host and device: the host {host} memory that a {work} {does}, and has not waited for the {work}"
         ),
         help: format!(
-            "let the host wait after {operation} and before it {host} the memory: `cudaStreamSynchronize` for {stream}, `cudaEventSynchronize` for an event behind {operation}, or `cudaDeviceSynchronize`"
+            "let the host wait for {waited_for} before it {host} the memory: `cudaStreamSynchronize` for {stream}, `cudaEventSynchronize` for an event behind {waited_for}, or `cudaDeviceSynchronize`"
         ),
         cause: None,
     }

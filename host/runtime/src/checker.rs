@@ -97,9 +97,7 @@ pub struct Checker {
     calls: HashMap<u32, u32>,
     /// The user knows that work of different streams was not compared.
     reported_uncompared: bool,
-    /// Somebody reports what the host touches while work is in flight.
-    host_is_watched: bool,
-    /// The report says that nobody does.
+    /// The report says that accesses of the host are not watched everywhere.
     reported_unwatched: bool,
     /// The grids whose requests are being run, each launched by the one before.
     ancestors: Vec<Ancestor>,
@@ -140,7 +138,6 @@ impl Checker {
             options,
             calls: HashMap::new(),
             reported_uncompared: false,
-            host_is_watched: false,
             reported_unwatched: false,
             ancestors: Vec::new(),
             requests: 0,
@@ -533,15 +530,7 @@ impl Checker {
         self.allocations.insert(base, bytes, api);
     }
 
-    /// Records memory that the host can access, too.
-    pub fn allocated_for_host(&mut self, base: u64, bytes: u64, api: &str) {
-        self.allocated(base, bytes, api);
-        if !self.host_is_watched {
-            self.host_is_not_watched();
-        }
-    }
-
-    /// Reports once that accesses of the host are not watched everywhere.
+    /// Reports once that accesses of the host to memory that it shares with the device are not watched everywhere.
     pub fn host_is_not_watched(&mut self) {
         if self.options.check && !std::mem::replace(&mut self.reported_unwatched, true) {
             self.write(Event::HostUnwatched {});

@@ -42,10 +42,10 @@ pub struct Memory {
     placed: BTreeSet<u32>,
     /// What the device's own malloc has handed out: address to bytes.
     heap: BTreeMap<u64, u64>,
-    /// Host memory is made so that it shows what the host touches.
-    shows_touches: bool,
+    /// Host memory is made so that the system tells what of it the host touches.
+    shares: bool,
     /// There has been such memory.
-    has_shown: bool,
+    has_shared: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -105,8 +105,8 @@ impl Memory {
             used: 0,
             placed: BTreeSet::new(),
             heap: BTreeMap::new(),
-            shows_touches: false,
-            has_shown: false,
+            shares: false,
+            has_shared: false,
         })
     }
 
@@ -389,23 +389,33 @@ impl Memory {
     /// From now on host memory is made so that [`os::touches::PageTable`] tells what of it the host touches, as far as the
     /// system has such memory.
     pub fn show_touches(&mut self) {
-        self.shows_touches = true;
+        self.shares = true;
     }
 
-    /// Whether there has been host memory that shows what the host touches.
+    /// Whether there has been host memory of which the system tells that.
     pub fn has_shown_touches(&self) -> bool {
-        self.has_shown
+        self.has_shared
+    }
+
+    /// Whether an address lies in such memory.
+    pub fn shows_touches(&self, address: u64) -> bool {
+        let found = self.mapping_at(address);
+        found.is_some_and(|(mapping, _)| mapping.is_shared())
     }
 
     /// The system forgets which pages of a range of host memory the host has touched. False where it never tells.
     pub fn untouch(&self, range: Range<u64>) -> bool {
-        let window = self.window(range.start);
-        window.is_some_and(|window| {
-            let mapping = self.mappings.get(window.mapping as usize);
-            let mapping = mapping.and_then(Option::as_ref);
-            let of = range.start - window.origin..range.end.saturating_sub(window.origin);
-            mapping.is_some_and(|mapping| mapping.untouch(of))
+        let found = self.mapping_at(range.start);
+        found.is_some_and(|(mapping, origin)| {
+            mapping.untouch(range.start - origin..range.end.saturating_sub(origin))
         })
+    }
+
+    /// The mapping that an address lies in, and the address of its first byte.
+    fn mapping_at(&self, address: u64) -> Option<(&Mapping, u64)> {
+        let window = self.window(address)?;
+        let mapping = self.mappings.get(window.mapping as usize)?;
+        Some((mapping.as_deref()?, window.origin))
     }
 
     /// Makes zeroed host memory that host and device both reach at the returned host address.
@@ -415,11 +425,11 @@ impl Memory {
     pub fn alloc_host(&mut self, bytes: u64) -> Result<u64, DeviceError> {
         let bytes = bytes.max(1);
         let floor = self.arena().end;
-        let shared = match self.shows_touches {
+        let shared = match self.shares {
             true => Mapping::shared_above(bytes, floor).ok(),
             false => None,
         };
-        self.has_shown |= shared.is_some();
+        self.has_shared |= shared.is_some();
         let mapping = shared
             .map_or_else(|| Mapping::zeroed_above(bytes, floor), Ok)
             .map_err(|_| DeviceError::OutOfMemory { bytes })?;

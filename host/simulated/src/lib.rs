@@ -3,6 +3,7 @@
 mod backend;
 mod errors;
 mod exploring;
+mod host_touches;
 pub mod recorded;
 mod requests;
 mod strays;
@@ -24,6 +25,7 @@ use simt::{
 };
 
 use backend::Grid;
+use host_touches::HostTouches;
 use recorded::Recorder;
 
 /// A simulated device whose launches are checked if there is a checker.
@@ -32,6 +34,8 @@ pub struct CheckedSim {
     checker: Option<Checker>,
     modules: HashMap<ModuleId, Loaded>,
     recorder: Option<Recorder>,
+    /// What the program touches while work is in flight, if that is checked and the system says so.
+    host_touches: Option<HostTouches>,
 }
 
 struct Loaded {
@@ -84,6 +88,7 @@ impl CheckedSim {
             checker,
             modules: HashMap::new(),
             recorder: None,
+            host_touches: None,
         }
     }
 
@@ -105,11 +110,6 @@ impl CheckedSim {
     /// The checker, to notify it.
     pub fn checker_mut(&mut self) -> Option<&mut Checker> {
         self.checker.as_mut()
-    }
-
-    /// Both, if the device is checked.
-    pub fn checked(&mut self) -> Option<(&Device, &mut Checker)> {
-        Some((&self.device, self.checker.as_mut()?))
     }
 
     /// Loads PTX, with its checks; `origin` is what a person calls it.

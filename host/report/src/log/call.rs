@@ -36,6 +36,11 @@ impl Call {
         Call::HostWrite,
     ];
 
+    /// The call of a [text](Self::text).
+    pub fn of_text(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|call| call.text() == text)
+    }
+
     /// Whether it is no call, but an access of the program's own code on the host.
     pub fn is_by_host(self) -> bool {
         matches!(self, Call::HostAccess | Call::HostWrite)

@@ -29,22 +29,17 @@ impl Checker {
     /// A call on the host has run at a place among the streams, and has left a footprint.
     pub fn called(&mut self, at: At, footprint: Footprint) {
         if self.options.check {
-            let mut touched = Followed {
-                host: self.streams.in_flight.outside(&footprint),
-                all: footprint,
-                ..Followed::default()
-            };
+            let host = self.streams.in_flight.outside(&footprint);
             // What nothing runs beside is in no report.
-            let host_calls = match at.may_overlap {
+            let host_calls = match at.may_overlap || host.is_some() {
                 true => self.host_calls_here(),
                 false => 0,
             };
-            let host = self.streams.in_flight.part_of(&mut touched);
-            let host_calls = match (host_calls, &host) {
-                (0, Some(_)) => self.host_calls_here(),
-                _ => host_calls,
-            };
-            self.in_flight(&at, || Maker::Call, host, host_calls);
+            if let Some(host) = host {
+                let piece = Piece::new(at.clone(), Maker::Call, Followed::from(host).into());
+                self.streams.in_flight.add(piece.called_in(host_calls));
+            }
+            let touched = Followed::from(footprint);
             let piece = Piece::new(at, Maker::Call, touched.into());
             self.compare(piece.called_in(host_calls));
         }
@@ -53,10 +48,7 @@ impl Checker {
     /// The host has freed memory of a pool, which waits for nothing.
     pub fn freed_on_host(&mut self, base: u64, bytes: u64) {
         if self.options.check {
-            let touched = Followed {
-                all: streams::footprint([(base, bytes, Call::FreeOnHost)]),
-                ..Followed::default()
-            };
+            let touched = Followed::from(streams::footprint([(base, bytes, Call::FreeOnHost)]));
             let piece = Piece::new(self.streams.on_host(), Maker::Call, touched.into());
             let mut piece = piece.called_in(self.host_calls_here());
             let mut streams = std::mem::take(&mut self.streams);
@@ -74,39 +66,13 @@ impl Checker {
         self.options.check && self.listens()
     }
 
-    /// From now on [`Self::host_touched`] reports what the host touches.
-    pub fn host_is_watched(&mut self) {
-        self.host_is_watched = true;
-    }
-
-    /// What a piece of work does to memory of the host is remembered until the host has waited for it.
-    fn in_flight(
-        &mut self,
-        at: &At,
-        maker: impl FnOnce() -> Maker,
-        host: Option<Footprint>,
-        host_calls: u32,
-    ) {
-        if let Some(all) = host {
-            let touched = Followed {
-                all,
-                ..Followed::default()
-            };
-            let piece = Piece::new(at.clone(), maker(), touched.into());
-            self.streams.in_flight.add(piece.called_in(host_calls));
-        }
-    }
-
     /// The host has touched memory that work in flight touches too.
     pub fn host_touched(&mut self, touches: &[HostTouch]) {
         let streams = std::mem::take(&mut self.streams);
         let mut races = Vec::new();
         for (earlier, touched) in streams.in_flight.races(touches) {
-            let touched = Followed {
-                all: touched,
-                ..Followed::default()
-            };
-            let later = Piece::new(streams.on_host(), Maker::Call, touched.into());
+            let touched = Followed::from(touched).into();
+            let later = Piece::new(streams.on_host(), Maker::Call, touched);
             let later = later.called_in(self.host_calls_here());
             let (Some(before), Some(now)) = (earlier.touched.followed(), later.touched.followed())
             else {
@@ -136,7 +102,7 @@ impl Checker {
             let bounds = pending.proved.as_ref().and_then(|of| of.bounds());
             let in_flight = &mut self.streams.in_flight;
             let host = match touched.as_mut().filter(|_| pending.launch.checked) {
-                Some(touched) => in_flight.part_of(touched),
+                Some(touched) => in_flight.take(touched),
                 None => {
                     let device = in_flight.device();
                     let inside =
@@ -164,7 +130,11 @@ impl Checker {
                 ..log::Launch::default()
             };
             let maker = Maker::Launch(Box::new(launch), instructions);
-            self.in_flight(&at, || maker.clone(), host, 0);
+            if let Some(host) = host {
+                let touched = Followed::from(host).into();
+                let piece = Piece::new(at.clone(), maker.clone(), touched);
+                self.streams.in_flight.add(piece);
+            }
             self.compare(Piece::new(at, maker, touched));
         }
     }

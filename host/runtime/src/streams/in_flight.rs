@@ -51,7 +51,7 @@ pub struct News {
 }
 
 impl InFlight {
-    /// From now on accesses of the host are watched. This is the device's own memory, which the host cannot access.
+    /// Accesses of the host are watched. This is the device's own memory, which the host cannot access.
     pub fn watch(&mut self, device: Range<u64>) {
         self.device = Some(device);
     }
@@ -71,13 +71,9 @@ impl InFlight {
         std::mem::take(&mut self.news)
     }
 
-    /// The memory of the host that the work touches, in order.
+    /// The memory of the host that the work touches.
     pub fn memory(&self) -> Vec<Range<u64>> {
-        let mut all = Vec::new();
-        for print in self.pieces.iter().filter_map(footprint) {
-            print.parts(|_, start, end, _| all.push(start..end));
-        }
-        joined(all)
+        self.pieces.iter().flat_map(ranges).collect()
     }
 
     /// The host may know of all that there is, in a way that cannot be seen: a thread of the device, or a stream, has
@@ -92,19 +88,17 @@ impl InFlight {
         self.news.unknown |= self.device.is_some();
     }
 
-    /// What a call has touched outside of the device's own memory.
-    pub(crate) fn outside(&self, all: &Footprint) -> Footprint {
-        let mut print = Footprint::default();
-        if let Some(device) = self.device.as_ref().filter(|device| !all.lies_in(device)) {
-            print.clone_from(all);
-            print.forget(device.start, device.end - device.start);
-        }
-        print
+    /// What a call has touched outside of the device's own memory, if anything and if the host is watched.
+    pub(crate) fn outside(&self, all: &Footprint) -> Option<Footprint> {
+        let device = self.device.as_ref().filter(|device| !all.lies_in(device))?;
+        let mut print = all.clone();
+        print.forget(device.start, device.end - device.start);
+        (!print.is_empty()).then_some(print)
     }
 
-    /// Takes what a piece of work has touched of the host's memory; none if it is nothing, or if the piece may signal the
-    /// host.
-    pub(crate) fn part_of(&mut self, followed: &mut Followed) -> Option<Footprint> {
+    /// Takes what a launch has touched outside of the device's own memory, if anything; all work up to it is not judged if it
+    /// may signal the host.
+    pub(crate) fn take(&mut self, followed: &mut Followed) -> Option<Footprint> {
         self.device.as_ref()?;
         if followed.signals_host {
             self.host_may_know();
@@ -114,14 +108,9 @@ impl InFlight {
         (!host.is_empty()).then_some(host)
     }
 
-    /// A piece of work is in flight, with what [`Self::part_of`] has given.
+    /// A piece of work is in flight that has touched memory of the host, and nothing else.
     pub(crate) fn add(&mut self, piece: Piece) {
-        let touched = &mut self.news.touched;
-        if let Some(print) = footprint(&piece) {
-            let mut all = Vec::new();
-            print.parts(|_, start, end, _| all.push(start..end));
-            touched.extend(joined(all));
-        }
+        self.news.touched.extend(ranges(&piece));
         self.pieces.push_back(piece);
         let runs = |of: &VecDeque<Piece>| of.iter().map(|piece| piece.touched.len()).sum::<usize>();
         let mut all = runs(&self.pieces);
@@ -201,16 +190,11 @@ impl HostTouch {
     }
 }
 
-/// Ranges in order, those that adjoin as one.
-fn joined(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    all.sort_unstable_by_key(|range| range.start);
-    all.dedup_by(|next, range| {
-        let adjoins = next.start <= range.end;
-        if adjoins {
-            range.end = range.end.max(next.end);
-        }
-        adjoins
-    });
+fn ranges(piece: &Piece) -> Vec<Range<u64>> {
+    let mut all = Vec::new();
+    if let Some(print) = footprint(piece) {
+        print.parts(|_, start, end, _| all.push(start..end));
+    }
     all
 }
 
@@ -252,27 +236,24 @@ mod tests {
         let mut streams = Streams::default();
         streams.in_flight.watch(0..1000 * PAGE);
         for (id, work) in (1..).zip(all) {
-            let mut followed = Followed {
-                signals_host: work.is_none(),
-                ..Followed::default()
+            let Some((touch, range)) = work else {
+                let mut followed = Followed {
+                    signals_host: true,
+                    ..Followed::default()
+                };
+                assert!(streams.in_flight.take(&mut followed).is_none());
+                continue;
             };
-            if let Some((touch, range)) = work {
-                let mut all = Footprint::default();
-                all.touch(*touch, 0, range.start, range.end - range.start);
-                followed.host = streams.in_flight.outside(&all);
-            }
-            if let Some(all) = streams.in_flight.part_of(&mut followed) {
+            let mut all = Footprint::default();
+            all.touch(*touch, 0, range.start, range.end - range.start);
+            if let Some(host) = streams.in_flight.outside(&all) {
                 let stream = Stream {
                     id,
                     context: 0,
                     kind: StreamKind::NonBlocking,
                 };
                 let at = streams.launch(&stream, "", false);
-                let followed = Followed {
-                    all,
-                    ..Followed::default()
-                };
-                let piece = Piece::new(at, Maker::Call, followed.into());
+                let piece = Piece::new(at, Maker::Call, Followed::from(host).into());
                 streams.in_flight.add(piece);
             }
         }

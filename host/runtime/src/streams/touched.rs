@@ -73,6 +73,16 @@ impl Followed {
     }
 }
 
+impl From<Footprint> for Followed {
+    /// It has touched this and nothing else.
+    fn from(all: Footprint) -> Self {
+        Self {
+            all,
+            ..Self::default()
+        }
+    }
+}
+
 impl From<Followed> for Touched {
     fn from(mut followed: Followed) -> Self {
         followed.prints().for_each(Footprint::settle);

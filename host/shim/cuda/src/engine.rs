@@ -16,7 +16,6 @@ use simt::{
 };
 use simulated::CheckedSim;
 
-use crate::host_touches::HostTouches;
 use crate::image::{Ptx, is_ptx};
 use crate::{calls, order, refuse, state};
 
@@ -28,8 +27,6 @@ pub(crate) struct Engine {
     /// Names of the managed variables of modules that have any.
     managed: HashMap<ModuleId, Vec<String>>,
     printf: Sink,
-    /// What the program touches while work is in flight, if that is checked and the system says so.
-    host_touches: Option<HostTouches>,
 }
 
 impl Engine {
@@ -55,14 +52,7 @@ impl Engine {
             None => None,
         };
         let mut device = CheckedSim::new(device, checker);
-        let mut host_touches = None;
-        if let Some(checker) = device.checker_mut().filter(|of| of.follows_host()) {
-            host_touches = HostTouches::new();
-            if host_touches.is_some() {
-                checker.host_is_watched();
-                device.device_mut().memory_mut().show_touches();
-            }
-        }
+        device.follow_host();
         if let Some(folder) = folder {
             device.record_into(folder);
         }
@@ -74,44 +64,18 @@ impl Engine {
                 progress::erase();
                 output::write(text);
             }),
-            host_touches,
         })
     }
 
-    /// A call begins: reports to the checker what the program has touched since the last one.
+    /// A call begins: the checker gets to know what the program has touched since the last one.
     pub(crate) fn look_at_host(&mut self) {
-        let Some(touches) = self.host_touches.as_mut().filter(|of| !of.is_empty()) else {
-            return;
-        };
-        let found = touches.look(self.device.device().memory());
-        if let (false, Some(checker)) = (found.is_empty(), self.device.checker_mut()) {
-            checker.host_touched(&found);
-        }
+        self.device.look_at_host();
     }
 
-    /// A call ends: what work in flight touches is watched until the next one.
+    /// A call ends: what the program touches is watched until the next one, or its end.
     pub(crate) fn watch_host(&mut self) {
-        let (Some(touches), Some((device, checker))) =
-            (&mut self.host_touches, self.device.checked())
-        else {
-            return;
-        };
-        let (in_flight, memory) = (checker.streams().in_flight(), device.memory());
-        if memory.has_shown_touches() && in_flight.device().is_none() {
-            in_flight.watch(memory.arena());
-        }
-        let news = in_flight.news();
-        if in_flight.is_empty() {
-            return touches.clear();
-        }
-        state::notice_end();
-        if news.unknown || (news.over && touches.is_full()) {
-            touches.clear();
-            return touches.watch(&in_flight.memory(), memory);
-        }
-        touches.watch(&news.touched, memory);
-        if news.forgotten || touches.is_full() {
-            checker.host_is_not_watched();
+        if self.device.watch_host() {
+            state::notice_end();
         }
     }
 
@@ -265,14 +229,7 @@ impl Engine {
 
     /// Notifies the checker of memory that the host can access, too.
     pub(crate) fn allocated_for_host(&mut self, address: u64, bytes: u64, call: &str) {
-        // Its mapping tells whether the system says what of it is touched.
-        let is_watched = self.memory().untouch(address..address);
-        if let Some(checker) = self.device.checker_mut() {
-            checker.allocated_for_host(address, bytes, call);
-            if !is_watched {
-                checker.host_is_not_watched();
-            }
-        }
+        self.device.allocated_for_host(address, bytes, call);
     }
 
     /// Notifies the checker that the program has mapped memory.

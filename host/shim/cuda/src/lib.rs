@@ -39,7 +39,6 @@ pub mod exports;
 mod function;
 mod graph;
 mod graph_exec;
-mod host_touches;
 mod image;
 mod init;
 mod inject;

@@ -35,9 +35,9 @@ fn allocate(
         let (address, bytes) = got();
         with(|state| {
             let checker = state.session.checker();
-            match kind {
-                Kind::Host => checker.allocated_for_host(address, bytes as u64, call),
-                Kind::Device | Kind::Pool => checker.allocated(address, bytes as u64, call),
+            checker.allocated(address, bytes as u64, call);
+            if kind == Kind::Host {
+                checker.host_is_not_watched();
             }
             let context = resolve::real().and_then(|real| current(&real.api));
             if let (Kind::Device | Kind::Host, Some(context)) = (kind, context) {
