@@ -39,6 +39,8 @@ pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
                     listed(&names)
                 )
             }
+            // The order of copies and fills may have been checked.
+            false if coverage.launches.total == 0 => "no launch of a kernel was seen".to_owned(),
             false => "nothing was checked".to_owned(),
         });
     }
@@ -215,7 +217,8 @@ mod tests {
         // A kernel without PTX is no reason by itself.
         assert!(reasons(&checked(1, 3), &[], &context).is_empty());
         let of = |coverage: &Coverage| reasons(coverage, &[], &context).join("; ");
-        assert_eq!(of(&checked(0, 0)), "nothing was checked");
+        assert_eq!(of(&checked(0, 0)), "no launch of a kernel was seen");
+        assert_eq!(of(&checked(0, 1)), "nothing was checked");
         let mut coverage = checked(1, 1);
         coverage.lost.push(LostEvents {
             pid: Some(7),

@@ -26,7 +26,7 @@ use crate::rules::RuleId;
 use crate::words::shortened;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.27";
+pub const SCHEMA_VERSION: &str = "1.28";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -376,7 +376,7 @@ pub struct Incomplete {
     /// Those that had ended, where that is known.
     pub ended: Option<u64>,
     /// What it had found by then is in the report.
-    #[serde(rename = "told")]
+    #[serde(alias = "told")]
     pub reported: bool,
     /// Where its threads were, and what they waited for, if anything: the first 16 places, where they are known.
     pub threads: Vec<crate::stuck::Wait>,

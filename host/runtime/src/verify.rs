@@ -132,7 +132,7 @@ impl Obstacles {
                     input.push(because(&by_input(decides), offset, from));
                 }
                 Obstacle::Order => unknown.push(because(
-                    "what orders the access depends on fences, flags or atomics, which may order it otherwise in another run",
+                    "fences, flags or atomics order the access, and may order it otherwise in another run",
                     offset,
                     from,
                 )),

@@ -10,7 +10,7 @@ use prove::assume::Quantity;
 use random::Random;
 
 /// Kernels in a plain run.
-const KERNELS: u64 = 3_000;
+const KERNELS: u64 = 1_500;
 /// Each with its share of the kernels.
 const THREADS: u64 = 4;
 

@@ -256,7 +256,7 @@ pub(crate) fn record(
     granules: Granules,
 ) -> String {
     let mut text = String::from("\n");
-    let end = format!("$crc_told_{at}");
+    let end = format!("$crc_recorded_{at}");
     if let Some(guard) = &instruction.guard {
         text.push_str(&format!("{}bra {end};\n", unless(guard)));
     }

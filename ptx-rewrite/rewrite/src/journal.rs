@@ -185,7 +185,7 @@ fn record_access(
     let turns = turn.is_some();
     let skip = match turns {
         true => format!("$crc_run_{at}"),
-        false => format!("$crc_told_{at}"),
+        false => format!("$crc_recorded_{at}"),
     };
     let mut text = String::from("\n");
     if turns {
@@ -278,8 +278,8 @@ fn record_access(
     edits.insert(
         instruction.span.end,
         format!(
-            "\n@!%crc_todo bra $crc_told_{at};\n{}setp.ne.u32 %crc_todo, %crc_got, 0;\n\
-             $crc_again_{at}:\n{AGAIN}{at};\n$crc_told_{at}:\n",
+            "\n@!%crc_todo bra $crc_recorded_{at};\n{}setp.ne.u32 %crc_todo, %crc_got, 0;\n\
+             $crc_again_{at}:\n{AGAIN}{at};\n$crc_recorded_{at}:\n",
             call("journal_made", Some(("b32", "%crc_got")), &arguments)
         ),
     );

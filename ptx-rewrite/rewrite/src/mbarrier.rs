@@ -110,8 +110,8 @@ fn operation(
     edits.insert(
         instruction.span.end,
         format!(
-            "\n@!%crc_todo bra $crc_told_{at};\n{}setp.ne.u32 %crc_todo, 0, 0;\n\
-             $crc_again_{at}:\n@%crc_todo bra $crc_try_{at};\n$crc_told_{at}:\n",
+            "\n@!%crc_todo bra $crc_recorded_{at};\n{}setp.ne.u32 %crc_todo, 0, 0;\n\
+             $crc_again_{at}:\n@%crc_todo bra $crc_try_{at};\n$crc_recorded_{at}:\n",
             call("journal_barrier_made", None, &made)
         ),
     );

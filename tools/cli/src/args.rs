@@ -165,8 +165,9 @@ pub(crate) struct RunArgs {
     pub(crate) record: Option<u64>,
     /// `on` does not check accesses that a launch's own arguments prove to be free of races; `off`
     /// checks them; `audit` checks them and compares the proofs with the races found
-    #[arg(long, value_enum, default_value_t = ProveChoice::On, help_heading = heading::CHECKING)]
-    pub(crate) prove: ProveChoice,
+    /// [default: on; off with --mode full]
+    #[arg(long, value_enum, help_heading = heading::CHECKING)]
+    pub(crate) prove: Option<ProveChoice>,
     /// What to do about kernels without PTX, which cannot be checked: exit with 75 (fail), name them in the report
     /// (warn), or do nothing (ignore)
     #[arg(long, value_enum, default_value_t = NoPtx::Warn, help_heading = heading::COUNTING)]
@@ -535,7 +536,7 @@ pub(crate) enum ModeChoice {
     Precise,
     /// Checks in the kernels only; their rule for fences misses some races
     Fast,
-    /// Same as precise; always the simulated device
+    /// The reference: happens-before over every access, proved ones too, on the simulated device
     Full,
 }
 

@@ -161,7 +161,7 @@ fn may_verify(args: &RunArgs) -> Result<(), Stop> {
         (args.as_gpu, "--as-gpu"),
         (args.mode == ModeChoice::Fast, "--mode fast"),
         (args.check == Switch::Off, "--check off"),
-        (args.prove == ProveChoice::Audit, "--prove audit"),
+        (args.prove == Some(ProveChoice::Audit), "--prove audit"),
         (args.model.is_some(), "--model"),
         (args.choice.only().is_some(), "--space"),
     ];
@@ -259,9 +259,10 @@ fn options(args: &RunArgs, context: &Context, schedule: u32) -> Options {
             OutsideChoice::Continue => Outside::Continue,
         },
         prove: match args.prove {
-            ProveChoice::On => Prove::On,
-            ProveChoice::Off => Prove::Off,
-            ProveChoice::Audit => Prove::Audit,
+            None if args.mode == ModeChoice::Full => Prove::Off,
+            None | Some(ProveChoice::On) => Prove::On,
+            Some(ProveChoice::Off) => Prove::Off,
+            Some(ProveChoice::Audit) => Prove::Audit,
         },
         look_again: context.suppressions.iter().any(List::names_memory),
         verify: args.verify,

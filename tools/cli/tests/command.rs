@@ -131,7 +131,10 @@ fn without_a_folder_for_temporary_files_another_one_is_taken() {
     let mut command = workdir.command();
     command.env("TMPDIR", workdir.path("nowhere"));
     let ran = Ran::from(command.args(["sh", "-c", "echo started"]).output().unwrap());
-    assert_eq!(ran.ends(75, &["nothing was checked"]).stdout, "started\n");
+    assert_eq!(
+        ran.ends(75, &["no launch of a kernel was seen"]).stdout,
+        "started\n"
+    );
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn a_program_without_cuda_runs_and_nothing_is_checked() {
         75,
         &[
             "does not use CUDA",
-            "nothing was checked",
+            "no launch of a kernel was seen",
             "COVERAGE: no kernels seen",
         ],
     );

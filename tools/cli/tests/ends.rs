@@ -148,7 +148,7 @@ fn a_launch_that_is_interrupted_reports_what_it_has_found() {
             let incomplete = &ended.report["coverage"]["incomplete"][0];
             assert_eq!(incomplete["kernel"], "spin", "{what}");
             assert_eq!(incomplete["launch"], 2, "{what}");
-            assert_eq!(incomplete["told"], true, "{what}");
+            assert_eq!(incomplete["reported"], true, "{what}");
             // A driver does not say where they are.
             if let Way::Simulated = way {
                 ended.says(&[

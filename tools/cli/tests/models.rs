@@ -201,6 +201,7 @@ fn lockstep_orders_two_instructions_of_a_warp_and_nothing_else() {
 fn the_report_says_what_has_judged_a_kernels_launches() {
     let (plain, fenced) = ("st.global.u32 [%data], 1;", "fence.acq_rel.gpu;");
     let fenced = format!("{fenced} {plain}");
+    let read = "ld.global.u32 %v, [%data];";
     for (body, options, judge) in [
         (plain, &[][..], "happens_before"),
         (&*fenced, &[], "happens_before"),
@@ -208,10 +209,15 @@ fn the_report_says_what_has_judged_a_kernels_launches() {
         (&fenced, &["--as-gpu"], "journal"),
         (&fenced, &["--mode", "fast"], "cells"),
         (plain, &["--mode", "full"], "happens_before"),
+        (read, &[], "proof"),
+        (read, &["--as-gpu"], "proof"),
+        (read, &["--prove", "off"], "happens_before"),
+        (read, &["--mode", "full"], "happens_before"),
+        (read, &["--mode", "full", "--prove", "on"], "proof"),
     ] {
         let ran = run(body, options);
         let judges = &ran.json["coverage"]["kernels"][0]["judged_by"];
-        for one in ["happens_before", "journal", "cells"] {
+        for one in ["happens_before", "journal", "cells", "proof"] {
             let expected = u64::from(one == judge);
             assert_eq!(judges[one], expected, "{body} {options:?}: {judges}");
         }

@@ -13,7 +13,7 @@ use filetests::{files, header, race};
 use runtime::{Mode, Prove};
 
 /// Kernels to falsify runs of.
-const KERNELS: u64 = 150;
+const KERNELS: u64 = 130;
 /// Tries of each fault on a run.
 const TRIES: u32 = 4;
 /// Longer runs take too much time.

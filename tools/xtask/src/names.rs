@@ -239,9 +239,11 @@ typedef CUresult (CUDAAPI *PFN_cuE_v7000_ptsz)(int);
         let toolkit = toolkit::find().expect("nvcc: run `cargo xtask toolkit`");
         let workspace = Workspace::locate().expect("cargo metadata works where cargo test does");
         let committed = std::fs::read_to_string(workspace.root.join(FILE)).expect("a list");
-        match generate(&toolkit) {
-            Ok(text) => assert!(text == committed, "run `cargo xtask names`"),
-            Err(error) => eprintln!("skipped: {error:#}"),
+        if toolkit.release().expect("nvcc says its release") != (13, 0) {
+            eprintln!("skipped: the list is of CUDA 13.0, and nvcc of another release");
+            return;
         }
+        let text = generate(&toolkit).expect("the headers of CUDA 13.0");
+        assert!(text == committed, "run `cargo xtask names`");
     }
 }

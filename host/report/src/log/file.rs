@@ -375,7 +375,7 @@ pub fn read_lost(path: &Path, found: usize) -> Option<Lost> {
     let gone = kept.saturating_sub(found as u64);
     let why = match gone {
         0 => words.next().unwrap_or_default(),
-        _ => "its log was removed or cut short by somebody else",
+        _ => "its log was removed or cut short by another process",
     };
     (gone + lost > 0).then(|| Lost {
         events: gone + lost,
@@ -537,7 +537,7 @@ mod tests {
         assert_eq!(events, [note("one"), note("three")]);
         let lost = read_lost(&path(&spare), events.len()).unwrap();
         assert_eq!(lost.events, 1);
-        assert!(lost.why.contains("somebody else"), "{lost:?}");
+        assert!(lost.why.contains("another process"), "{lost:?}");
     }
 
     #[test]

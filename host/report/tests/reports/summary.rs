@@ -106,7 +106,7 @@ fn nothing_at_all_is_incomplete_and_a_failing_program_is_named() {
     assert_eq!(report.summary.outcome, RunOutcome::Incomplete);
     let text = render(&report, &sources);
     assert!(
-        text.contains("0 races; incomplete: nothing was checked"),
+        text.contains("0 races; incomplete: no launch of a kernel was seen"),
         "{text}"
     );
     assert!(

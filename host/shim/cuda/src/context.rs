@@ -358,7 +358,7 @@ fn limit_index(limit: CUlimit) -> Result<usize, CUresult> {
         .ok_or(CUresult::UNSUPPORTED_LIMIT)
 }
 
-/// Limits are kept and told; how much of the L2 cache may persist, as far as the device has it, which changes nothing else. The heap's holds for kernels from now on; the stack is as large as it can be on an sm_90
+/// Limits are stored and returned; how much of the L2 cache may persist, as far as the device has it, which changes nothing else. The heap's holds for kernels from now on; the stack is as large as it can be on an sm_90
 /// whatever is asked for. The buffer of `printf` has no end: on a device older output is overwritten when it is full (CUDA C++
 /// Programming Guide, "Formatted Output"), which helps nobody who looks for an error.
 pub(crate) fn cuCtxSetLimit(limit: CUlimit, value: usize) -> Answer {
@@ -396,7 +396,7 @@ pub(crate) fn cuCtxGetCacheConfig(config: Ptr<CUfunc_cache>) -> Answer {
 }
 
 pub(crate) fn cuCtxSetCacheConfig(config: CUfunc_cache) -> Answer {
-    ignored("kept and told; there is no cache");
+    ignored("stored and returned; there is no cache");
     with_context(|state, context| {
         state.contexts.get_mut(context)?.cache = config;
         Ok(())
@@ -410,7 +410,7 @@ pub(crate) fn cuCtxGetSharedMemConfig(config: Ptr<CUsharedconfig>) -> Answer {
 }
 
 pub(crate) fn cuCtxSetSharedMemConfig(config: CUsharedconfig) -> Answer {
-    ignored("kept and told; banks cost nothing");
+    ignored("stored and returned; banks cost nothing");
     with_context(|state, context| {
         state.contexts.get_mut(context)?.shared = config;
         Ok(())
@@ -434,7 +434,7 @@ pub(crate) fn cuCtxResetPersistingL2Cache() -> Answer {
     with_context(|_, _| Ok(()))
 }
 
-/// Access is kept and told; all devices reach the same memory without it, too.
+/// Access is stored and returned; all devices reach the same memory without it, too.
 pub(crate) fn cuCtxEnablePeerAccess(peer: Ptr<CUctx_st>, flags: c_uint) -> Answer {
     with_context(|state, context| {
         let device = state.contexts.get(peer.address())?.device;

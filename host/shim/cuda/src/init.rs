@@ -97,8 +97,8 @@ pub(crate) fn cuGetExportTable(table: Ptr<*const c_void>, id: Ptr<CUuuid>) -> An
         // Asked for before there is a device, it is asked for again.
         let _ = state::with(|state| {
             state.engine.missed(format!(
-                "{caller} has NVIDIA's CUDA runtime inside, which works with NVIDIA's driver only: what it does with \
-                 CUDA failed and was not checked; build it with `nvcc -cudart shared` to run it on the simulated device"
+                "{caller} has NVIDIA's CUDA runtime inside, which works with NVIDIA's driver only: its calls of \
+                 CUDA failed and were not checked; build it with `nvcc -cudart shared` to run it on the simulated device"
             ));
             Ok(())
         });

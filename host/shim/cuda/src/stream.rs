@@ -284,7 +284,7 @@ pub(crate) fn cuStreamSetAttribute(
     attribute: CUstreamAttrID,
     value: Ptr<CUstreamAttrValue>,
 ) -> Answer {
-    ignored("kept and told, but for default streams; attributes of streams are about speed");
+    ignored("stored and returned, but for default streams; attributes of streams are about speed");
     let value = value.get()?;
     with_context(|state, _| {
         state.check_stream(stream.address())?;

@@ -56,7 +56,7 @@ fn ptx_that_is_older_than_the_machine_code_is_reported() {
     let noted = |image: [&str; 2]| {
         let ran = program.run(&["", image[0], image[1]], &Options::default(), "");
         assert_eq!(ran.stdout, "512\n", "{image:?}");
-        let noted = |note: &&String| note.contains("PTX for compute_70; without checks");
+        let noted = |note: &&String| note.contains("PTX for compute_70 is checked; without checks");
         ran.notes.iter().filter(noted).count()
     };
     assert_eq!(noted(["p70", "m90"]), 1);

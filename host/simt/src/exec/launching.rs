@@ -200,7 +200,7 @@ impl<O: Listener + ?Sized> Caller<'_, '_, O> {
         match kept {
             Some(_) => Ok(address),
             None => {
-                let what = "a launch by a kernel, which nobody is there to run,".to_owned();
+                let what = "a launch by a kernel outside of the simulated device".to_owned();
                 Err(Fault::new(self.lane as u32, FaultKind::Unsupported(what)).into())
             }
         }

@@ -53,16 +53,16 @@ impl Cause {
                 "With `trap` in its place, the launch ends as before. In other launches the instruction may be needed."
             }
             Self::Unneeded => {
-                "All synchronisation may be taken away and weakened at once, and no data race is reported: what conflicts is strong, and of sufficient scope. The instruction decides which values strong accesses may return, and that is no data race."
+                "All synchronisation may be taken away and weakened at once, and no data race is reported: all conflicting accesses are strong, and of sufficient scope. The instruction decides which values strong accesses may return, and that is no data race."
             }
             Self::Spare => {
-                "Most synchronisation may be taken away with it at once, and nothing is reported as long as the lines in brackets stay: they order all that conflicts."
+                "Most synchronisation may be taken away with it at once, and nothing is reported as long as the lines in brackets stay: they order all conflicting accesses."
             }
             Self::Enough => {
-                "The instruction is an access, or it orders what must be ordered; its weaker form does the same here. Most other synchronisation may be taken away at the same time; the lines in brackets stay, in one form or another."
+                "The instruction is an access, or it gives an order that is needed; its weaker form does the same here. Most other synchronisation may be taken away at the same time; the lines in brackets stay, in one form or another."
             }
             Self::Redundant => {
-                "Nothing is reported without the line in brackets either, or without several such lines, but without both something is. One of the two is enough."
+                "Nothing is reported without the line in brackets either, or without several such lines. Without both, something is reported. One of the two is enough."
             }
         }
     }

@@ -172,7 +172,7 @@ fn check(found: Result<Image, Refusal>, library: bool) -> Found {
     let checked = with(|state| {
         if let Some((ptx, code)) = source.outdone {
             state.session.checker().note(format!(
-                "{}: what is checked is its PTX for compute_{ptx}; without checks the GPU runs machine code for sm_{code}, which differs where the source asks for the architecture",
+                "{}: its PTX for compute_{ptx} is checked; without checks the GPU runs machine code for sm_{code}, which differs where the source asks for the architecture",
                 source.origin
             ));
         }

@@ -48,7 +48,7 @@ impl Lowered {
     pub(super) fn taken(&self, origin: &str) -> String {
         let [from, to, cuda] = [self.from, self.to, self.cuda].map(shown);
         format!(
-            "{origin}: its PTX is of version {from}, and a driver of CUDA {cuda} takes {to} at most; it is checked as if it were of that one"
+            "{origin}: its PTX is of version {from}, and a driver of CUDA {cuda} takes {to} at most; it is checked as if it were of version {to}"
         )
     }
 
