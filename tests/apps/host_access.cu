@@ -4,9 +4,10 @@
 //@ needs: page-table
 //@[clean] expect: no-race
 //@[racy] expect: race
+//@[clean] says: accesses by the host to managed or page-locked memory not looked for everywhere
 //@[racy] says: error[CR015]: race between host and device: the host accesses memory that a kernel writes, and has not waited for the kernel
 //@[racy] says: error[CR015]: race between host and device: the host writes memory that a kernel reads, and has not waited for the kernel
-//@[racy] says: second: an access by the program's own code to the page of this address, somewhere before its call at host_access.cu:59 main, on the host
+//@[racy] says: second: an access by the program's own code to the page of this address, somewhere before its call at host_access.cu:60 main, on the host
 //@[racy] says: help: let the host wait for the kernel before it accesses the memory: `cudaStreamSynchronize` for stream #1
 //@[racy] unseen-in-fast: accesses by the host to managed or page-locked memory not looked for everywhere
 //@[racy] not-as-on-gpu: races between launches are looked for by listening to the simulated device

@@ -676,8 +676,9 @@ fn asynchronous(
     } else if let Some(arrival) = completes {
         (
             format!(
-                "wait for the mbarrier that it completes at, by the arrival at {} (`cuda::barrier::wait`, `mbarrier.try_wait`)",
-                remedy::at(arrival, sources)
+                "wait for the mbarrier that it completes at, by the arrival at {} ({})",
+                remedy::at(arrival, sources),
+                remedy::waits(arrival)
             ),
             true,
         )

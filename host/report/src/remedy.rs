@@ -46,6 +46,8 @@ pub(crate) enum Remedy {
         before: String,
         /// Where the other thread arrives.
         arrival: String,
+        /// The calls that wait, as code.
+        calls: &'static str,
     },
     /// Only some threads of the block come to either access, so that no barrier fits between them.
     OutOfBranch(Option<String>),
@@ -92,8 +94,8 @@ impl Remedy {
             Remedy::Passed { barrier, branch } => format!(
                 "the branch at {branch} skips the `__syncthreads()` at {barrier}: move the barrier out of the branch, so that every path between the two accesses executes it"
             ),
-            Remedy::Unwaited { before, arrival } => format!(
-                "before the {before}, wait for the mbarrier at which the other thread arrives at {arrival} (`cuda::barrier::wait`, `mbarrier.try_wait`)"
+            Remedy::Unwaited { before, arrival, calls } => format!(
+                "before the {before}, wait for the mbarrier at which the other thread arrives at {arrival} ({calls})"
             ),
             Remedy::OneWriter => "let one thread write the element, or give each thread an element of its own: no barrier orders threads that execute the same write".to_owned(),
             Remedy::OutOfBranch(branch) => format!(
@@ -263,7 +265,8 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
                 branch: at(&passed.branch, sources),
             };
         }
-        if let Some(unwaited) = repair.unwaited.as_ref().filter(|_| points.is_empty()) {
+        let unwaited = repair.unwaited.as_ref();
+        if let Some(unwaited) = unwaited.filter(|of| of.is_between || points.is_empty()) {
             let [earlier, later] = accesses;
             let before = if unwaited.before_earlier {
                 earlier
@@ -273,6 +276,7 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
             return Remedy::Unwaited {
                 before: crate::advice::place(before, sources),
                 arrival: at(&unwaited.arrival, sources),
+                calls: waits(&unwaited.arrival),
             };
         }
     }
@@ -317,6 +321,19 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
 /// Where an instruction is, such as `x.cu:7`.
 pub(crate) fn at(place: &log::CodeLocation, sources: &Sources) -> String {
     instruction(&place.frames, place.line, sources)
+}
+
+/// The calls that wait for an mbarrier at which a thread arrives there.
+pub(crate) fn waits(arrival: &log::CodeLocation) -> &'static str {
+    let is_in = |name: &str| {
+        let mut functions = arrival.frames.iter().filter_map(|at| at.function.as_ref());
+        functions.any(|function| function.contains(name))
+    };
+    match (is_in("producer_commit"), is_in("consumer_release")) {
+        (true, _) => "`cuda::pipeline::consumer_wait`",
+        (_, true) => "`cuda::pipeline::producer_acquire`",
+        _ => "`cuda::barrier::wait`, `mbarrier.try_wait`",
+    }
 }
 
 fn instruction(frames: &[log::Frame], line: u32, sources: &Sources) -> String {

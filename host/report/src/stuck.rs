@@ -216,6 +216,11 @@ fn describe(on: &log::On) -> (WaitKind, String) {
 
 fn help(of: &log::Stuck) -> String {
     let any = |wanted: fn(&log::On) -> bool| of.waits.iter().any(|wait| wanted(&wait.on));
+    // nvcc may give the waits of producers and consumers one instruction, with the source of either.
+    let in_pipeline = of.waits.iter().any(|wait| {
+        let mut functions = wait.frames.iter().filter_map(|at| at.function.as_ref());
+        functions.any(|of| of.contains("producer_acquire") || of.contains("consumer_wait"))
+    });
     let global = |on: &log::On| {
         let log::On::Memory { space, .. } = on else {
             return false;
@@ -226,6 +231,8 @@ fn help(of: &log::Stuck) -> String {
         "launch no more blocks than are resident at once, or do not let blocks wait for later ones"
     } else if any(|on| matches!(on, log::On::Grid)) {
         "every block has to come to each `grid.sync()`: move it out of the condition, and let no block return before it"
+    } else if any(|on| matches!(on, log::On::Mbarrier { .. })) && in_pipeline {
+        "let each producer commit every stage that it acquires (`cuda::pipeline::producer_commit`), and each consumer release every stage that it waits for (`consumer_release`)"
     } else if any(|on| matches!(on, log::On::Mbarrier { .. })) {
         "let as many threads arrive as the mbarrier was initialised for, and as many bytes come as were announced (`expect_tx`)"
     } else if any(|on| matches!(on, log::On::Memory { .. })) {
@@ -348,4 +355,44 @@ pub(crate) fn render(stuck: &Stuck, sources: &Sources) -> String {
     }
     note(format!("help: {}", stuck.help));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_in_a_pipeline_names_the_calls_that_end_it() {
+        let within = |function: &str| {
+            let frame = log::Frame {
+                function: Some(function.to_owned()),
+                ..log::Frame::default()
+            };
+            let wait = log::Wait {
+                on: log::On::Mbarrier {
+                    address: 8,
+                    arrivals: 64,
+                    bytes: 0,
+                },
+                frames: vec![log::Frame::default(), frame],
+                ..log::Wait::default()
+            };
+            help(&log::Stuck {
+                waits: vec![wait],
+                ..log::Stuck::default()
+            })
+        };
+        for method in ["16producer_acquire", "13consumer_wait"] {
+            let help = within(&format!("_ZN4cuda3__48pipelineILi2EE{method}Ev"));
+            assert!(
+                help.contains("let each producer commit every stage"),
+                "{help}"
+            );
+        }
+        let other = within("_ZN5other4waitEv");
+        assert!(
+            other.contains("as the mbarrier was initialised for"),
+            "{other}"
+        );
+    }
 }

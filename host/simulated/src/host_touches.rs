@@ -61,6 +61,9 @@ impl CheckedSim {
         let news = in_flight.news();
         if in_flight.is_empty() {
             touches.clear();
+            if news.unjudged {
+                checker.host_is_not_watched();
+            }
             return false;
         }
         // Pages of work that is over are in the way only when there is no room.
@@ -71,7 +74,7 @@ impl CheckedSim {
             }
             false => touches.watch(&news.touched, memory),
         }
-        if news.forgotten || touches.is_full() {
+        if news.unjudged || touches.is_full() {
             checker.host_is_not_watched();
         }
         true

@@ -71,13 +71,16 @@ pub struct Passed {
     pub branch: CodeLocation,
 }
 
-/// An arrival at an mbarrier behind one of two accesses, where no wait comes before the other.
+/// An arrival at an mbarrier after one of two accesses, where no wait comes before the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unwaited {
     /// The arrival.
     pub arrival: CodeLocation,
     /// The wait is missing before the earlier access of this run; otherwise before the later one.
     pub before_earlier: bool,
+    /// Every path between the two accesses has the arrival.
+    #[serde(default)]
+    pub is_between: bool,
 }
 
 /// An instruction.

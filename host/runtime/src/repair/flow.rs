@@ -16,6 +16,10 @@ use crate::log::{
 /// Most barriers for which a path that skips them is looked for.
 const BARRIERS: usize = 32;
 
+/// Suffixes of the waits for an mbarrier, and of the arrivals there.
+const WAITS: &[&str] = &["try_wait", "test_wait"];
+const ARRIVALS: &[&str] = &["arrive", "arrive_drop"];
+
 /// What is to order two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequiredOrder {
@@ -154,27 +158,50 @@ impl<'a> Flow<'a> {
         })
     }
 
+    /// The operations on mbarriers that have one of these suffixes.
+    fn on_mbarriers(&self, suffixes: &'static [&'static str]) -> impl Iterator<Item = usize> {
+        let all = self.body.instructions();
+        let has = |of: &Instruction| {
+            of.opcode == "mbarrier" && suffixes.iter().any(|suffix| of.has(suffix))
+        };
+        all.filter(move |(_, of)| has(of)).map(|(at, _)| at)
+    }
+
     /// The arrival at an mbarrier after one of two statements, if no wait precedes the other.
     pub(super) fn unwaited(&self, [earlier, later]: [usize; 2]) -> Option<Unwaited> {
-        let with = |suffixes: &'static [&'static str]| {
-            let all = self.body.instructions();
-            all.filter(|(_, of)| {
-                of.opcode == "mbarrier" && suffixes.iter().any(|suffix| of.has(suffix))
-            })
-        };
         let free = |way| self.reaches(way, &[], RequiredOrder::Block);
-        let mut ways = [(later, earlier, true), (earlier, later, false)].into_iter();
-        ways.find_map(|(from, to, before_earlier)| {
-            let mut waits = with(&["try_wait", "test_wait"]);
-            let reached = |at: usize| self.cfg.dominates(0, self.cfg.block_of(at));
-            if from == to || waits.any(|(wait, _)| reached(wait) && free([wait, to])) {
-                return None;
-            }
-            let (arrival, _) =
-                with(&["arrive", "arrive_drop"]).find(|&(at, _)| free([from, at]))?;
+        let ways = [(later, earlier, true), (earlier, later, false)];
+        // All threads arrive between the two, and wait after the second of them, or never.
+        let split = |&(from, to, before_earlier): &(usize, usize, bool)| {
+            let waits: Vec<usize> = self.on_mbarriers(WAITS).collect();
+            let is_between = |at: usize| {
+                self.instruction(at).is_some_and(|of| of.guard.is_none())
+                    && free([from, at])
+                    && !self.reaches([from, to], &[at], RequiredOrder::Block)
+                    && self.reaches([at, to], &waits, RequiredOrder::Block)
+            };
+            let mut arrivals = self.on_mbarriers(ARRIVALS);
+            let arrival = arrivals.find(|&at| from != to && free([from, to]) && is_between(at))?;
             Some(Unwaited {
                 arrival: self.place(arrival),
                 before_earlier,
+                is_between: true,
+            })
+        };
+        if let Some(found) = ways.iter().find_map(split) {
+            return Some(found);
+        }
+        ways.into_iter().find_map(|(from, to, before_earlier)| {
+            let reached = |at: usize| self.cfg.dominates(0, self.cfg.block_of(at));
+            let mut waits = self.on_mbarriers(WAITS);
+            if from == to || waits.any(|wait| reached(wait) && free([wait, to])) {
+                return None;
+            }
+            let arrival = self.on_mbarriers(ARRIVALS).find(|&at| free([from, at]))?;
+            Some(Unwaited {
+                arrival: self.place(arrival),
+                before_earlier,
+                is_between: false,
             })
         })
     }

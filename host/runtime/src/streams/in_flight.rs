@@ -46,8 +46,8 @@ pub struct News {
     pub unknown: bool,
     /// Work is over, or is not judged any more.
     pub over: bool,
-    /// Some was forgotten for want of room.
-    pub forgotten: bool,
+    /// Some is not judged: for want of room, or because it may have signalled the host.
+    pub unjudged: bool,
 }
 
 impl InFlight {
@@ -79,6 +79,7 @@ impl InFlight {
     /// The host may know of all that there is, in a way that cannot be seen: a thread of the device, or a stream, has
     /// written to memory that the host can read to wait for that.
     pub fn host_may_know(&mut self) {
+        self.news.unjudged |= !self.pieces.is_empty();
         self.pieces.clear();
         self.news.over = true;
     }
@@ -100,11 +101,12 @@ impl InFlight {
     /// may signal the host.
     pub(crate) fn take(&mut self, followed: &mut Followed) -> Option<Footprint> {
         self.device.as_ref()?;
+        let host = std::mem::take(&mut followed.host);
         if followed.signals_host {
             self.host_may_know();
+            self.news.unjudged |= !host.is_empty();
             return None;
         }
-        let host = std::mem::take(&mut followed.host);
         (!host.is_empty()).then_some(host)
     }
 
@@ -116,7 +118,7 @@ impl InFlight {
         let mut all = runs(&self.pieces);
         while self.pieces.len() > PIECES || all > RUNS {
             let gone = self.pieces.pop_front();
-            self.news.forgotten = true;
+            self.news.unjudged = true;
             all -= gone.map_or(0, |piece| piece.touched.len());
         }
     }
@@ -293,7 +295,11 @@ mod tests {
         let data = 2000 * PAGE;
         let work = || Some((WRITE, data..data + PAGE));
         let mut streams = after(&[work(), None]);
-        assert!(streams.in_flight.is_empty() && streams.in_flight.news().over);
+        assert!(streams.in_flight.is_empty());
+        let news = streams.in_flight.news();
+        assert!(news.over && news.unjudged);
+        streams = after(&[None]);
+        assert!(!streams.in_flight.news().unjudged);
         streams = after(&[None, work()]);
         assert_eq!(found(&streams, 2000, None), 1);
         let memory = streams.in_flight.memory();
