@@ -20,6 +20,7 @@ pub(crate) enum Part {
 }
 
 /// The barriers of a function.
+#[derive(Debug)]
 pub(crate) struct Barriers(Vec<GridBarrier>);
 
 impl Barriers {
@@ -34,6 +35,11 @@ impl Barriers {
             at if at == barrier.load => Some(Part::Look),
             _ => None,
         })
+    }
+
+    /// Whether the instruction at a statement is the end of one of them.
+    pub(crate) fn has_end(&self, statement: usize) -> bool {
+        self.0.iter().any(|barrier| barrier.last == statement)
     }
 }
 

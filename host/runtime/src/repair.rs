@@ -57,7 +57,7 @@ impl Pair {
     fn order(self) -> RequiredOrder {
         match (self.level, self.space) {
             (Level::Grid, Space::Shared) => RequiredOrder::Cluster,
-            (Level::Grid, Space::Global) => RequiredOrder::Launch,
+            (Level::Grid, Space::Global) => RequiredOrder::Grid,
             (Level::Cta | Level::Warp, _) => RequiredOrder::Block,
         }
     }
@@ -235,7 +235,7 @@ fn together(
                 .or_else(|| flow.divergent(sites[1], pair.order())),
             relaxed_arrival: flow.relaxed_arrival(),
             counted: match pair.order() {
-                RequiredOrder::Launch => counter::between(&flow, *sites),
+                RequiredOrder::Grid => counter::between(&flow, *sites),
                 _ => None,
             },
             passed: of_block
@@ -266,7 +266,7 @@ fn together(
             completes: sites.iter().find_map(|&at| flow.completes(at)),
             between_calls: of_block
                 && !function.entry
-                && open(RequiredOrder::Launch)
+                && open(RequiredOrder::Nothing)
                 && !open(RequiredOrder::Block),
             only_back: of_block && flow.only_back(*sites),
             unfinished: of_block && flow.unfinished(*sites),
@@ -278,7 +278,7 @@ fn together(
         let refuted = Refuted {
             is_behind,
             is_one_update: repair.update.is_some()
-                && !flow.reaches([sites[0]; 2], &[], RequiredOrder::Launch),
+                && !flow.reaches([sites[0]; 2], &[], RequiredOrder::Nothing),
         };
         (repair, around, refuted)
     });

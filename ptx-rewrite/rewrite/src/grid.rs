@@ -36,7 +36,8 @@ pub struct GridBarrier {
     /// The load that looks whether all have.
     pub load: usize,
     spin: usize,
-    last: usize,
+    /// The barrier of the CTA behind it.
+    pub last: usize,
 }
 
 /// What an instruction is to a grid barrier.

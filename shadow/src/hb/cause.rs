@@ -49,6 +49,8 @@ pub(crate) struct OwnStore {
     time: Time,
     /// As in [`StrongStore`].
     number: u32,
+    warp: Time,
+    cta: Time,
     /// The store itself is a release.
     releases: bool,
 }
@@ -56,10 +58,18 @@ pub(crate) struct OwnStore {
 impl StrongStore {
     /// The thread knew what another thread of its CTA had done at a time.
     fn knew(&self, of: Thread, time: Time) -> bool {
-        let me = self.writer.thread;
-        of == me && time <= self.writer.time
-            || of.cta == me.cta && (time <= self.cta || of.warp == me.warp && time <= self.warp)
+        knew(self.writer, [self.warp, self.cta], of, time)
     }
+}
+
+/// Whether a thread that knew its warp and its CTA up to two times knew what another thread had done at a time.
+fn knew(me: Epoch, [warp, cta]: [Time; 2], of: Thread, time: Time) -> bool {
+    let Epoch {
+        thread: me,
+        time: own,
+    } = me;
+    of == me && time <= own
+        || of.cta == me.cta && (time <= cta || of.warp == me.warp && time <= warp)
 }
 
 /// What comes near to an order: the writer and the reader of the flag are not always the racing threads.
@@ -141,6 +151,8 @@ impl Engine {
             let own = OwnStore {
                 time,
                 number,
+                warp: times.warp,
+                cta: times.cta,
                 releases,
             };
             self.own_stores.insert((me, key), own);
@@ -165,6 +177,29 @@ impl Engine {
         own.is_some_and(|own| {
             !own.releases && own.time == access.time && own.number <= store.number
         })
+    }
+
+    /// The first thread of the CTA of an access that knew of the access when it stored to a counter, without the store being a
+    /// release; its store is `store` or an earlier one.
+    fn counted_without_release(
+        &self,
+        access: Epoch,
+        key: u64,
+        store: &StrongStore,
+    ) -> Option<Thread> {
+        let stores = self.own_stores.iter().filter(|((by, of), own)| {
+            let Epoch { thread, time } = access;
+            let me = Epoch {
+                thread: *by,
+                time: own.time,
+            };
+            *of == key
+                && !own.releases
+                && own.number <= store.number
+                && knew(me, [own.warp, own.cta], thread, time)
+        });
+        let threads = stores.map(|((thread, _), _)| *thread);
+        threads.min_by_key(|thread| (thread.warp, thread.lane))
     }
 
     fn close(&self, race: &Race) -> Option<Nearest> {
@@ -244,6 +279,20 @@ impl Engine {
         }
         if early.is_some() || !matches!(race.location, Location::Global(_)) {
             return early;
+        }
+        // A counter that threads of other CTAs have counted on since.
+        let counted = |&(reader, heard): &(Thread, Heard)| {
+            let store = self.heard_store(&heard)?;
+            let writer = self.counted_without_release(earlier, heard.key, store)?;
+            Some(Nearest {
+                cause: Cause::NoRelease,
+                location: Some(Location::of(heard.key)),
+                writer,
+                reader,
+            })
+        };
+        if let Some(found) = readers.iter().find_map(counted) {
+            return Some(found);
         }
         all.iter()
             .filter_map(stored)

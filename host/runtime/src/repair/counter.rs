@@ -23,7 +23,7 @@ pub(super) fn between(flow: &Flow<'_>, [one, other]: [usize; 2]) -> Option<Count
             of.opcode == "atom" && !["cas", "exch", "cta"].iter().any(|suffix| of.has(suffix))
         });
         let between = atomics.filter(|&(at, _)| {
-            let passes = |way| flow.reaches(way, &[], RequiredOrder::Launch);
+            let passes = |way| flow.reaches(way, &[], RequiredOrder::Nothing);
             passes([from, at]) && passes([at, to])
         });
         let between: Vec<usize> = between.map(|(at, _)| at).collect();

@@ -9,6 +9,7 @@ use ptx::isa::sync::is_full_cta_barrier;
 use ptx::isa::{MemoryKind, MemoryOp, SyncOp, memory, sync};
 
 use super::divergence::{Among, Divergence};
+use crate::grid::Barriers;
 use crate::log::{
     Around, Barrier, CodeLocation, Frame, Level, Neighbour, Outside, Passed, Point, Unwaited,
 };
@@ -23,14 +24,16 @@ const ARRIVALS: &[&str] = &["arrive", "arrive_drop"];
 /// What is to order two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequiredOrder {
+    /// None: any path counts.
+    Nothing,
     /// A barrier of the block.
     Block,
     /// A barrier of the warp.
     Warp,
     /// A barrier of the cluster.
     Cluster,
-    /// The end of a launch, and the beginning of another.
-    Launch,
+    /// A barrier of the grid, or the end of a launch and the beginning of another.
+    Grid,
     /// A fence of gpu scope or wider.
     Fence,
     /// A fence of any scope, or a barrier of the block.
@@ -51,6 +54,7 @@ pub(super) struct Flow<'a> {
     divergence: [Divergence; 3],
     /// Headers of loops with their blocks.
     loops: Vec<(BlockId, Vec<bool>)>,
+    grid_barriers: Barriers,
 }
 
 /// A place for a barrier: one of the source, and so before several statements where code has been copied; and the code it had to
@@ -73,6 +77,7 @@ impl<'a> Flow<'a> {
             cfg,
             divergence,
             loops,
+            grid_barriers: Barriers::of(body),
         })
     }
 
@@ -139,7 +144,7 @@ impl<'a> Flow<'a> {
         [from, to]: [usize; 2],
         may_skip: impl Fn(usize) -> bool,
     ) -> Option<Passed> {
-        let free = RequiredOrder::Launch;
+        let free = RequiredOrder::Nothing;
         let barriers = self.body.instructions();
         let barriers = barriers.filter(|(_, of)| of.guard.is_none() && is_full_cta_barrier(of));
         barriers.take(BARRIERS).find_map(|(barrier, _)| {
@@ -215,7 +220,7 @@ impl<'a> Flow<'a> {
             let mut all = self.body.instructions().filter(|(_, of)| {
                 of.opcode == "cp" && !of.has("bulk") && what.iter().all(|what| of.has(what))
             });
-            let found = all.find(|&(at, _)| self.reaches([copy, at], &[], RequiredOrder::Launch));
+            let found = all.find(|&(at, _)| self.reaches([copy, at], &[], RequiredOrder::Nothing));
             found.map(|(at, _)| at)
         };
         match behind(&["commit_group"]) {
@@ -261,7 +266,7 @@ impl<'a> Flow<'a> {
 
     /// Whether a statement comes before another one, and never after it.
     pub(super) fn precedes(&self, one: usize, other: usize) -> bool {
-        let reaches = |way| self.reaches(way, &[], RequiredOrder::Launch);
+        let reaches = |way| self.reaches(way, &[], RequiredOrder::Nothing);
         reaches([one, other]) && !reaches([other, one])
     }
 
@@ -459,7 +464,7 @@ impl<'a> Flow<'a> {
     fn divergence(&self, order: RequiredOrder) -> &Divergence {
         let [blocks, block, warp] = &self.divergence;
         match order {
-            RequiredOrder::Launch | RequiredOrder::Cluster => blocks,
+            RequiredOrder::Nothing | RequiredOrder::Grid | RequiredOrder::Cluster => blocks,
             RequiredOrder::Block | RequiredOrder::Fence | RequiredOrder::BlockFence => block,
             RequiredOrder::Warp | RequiredOrder::Wait { .. } => warp,
         }
@@ -520,15 +525,23 @@ impl<'a> Flow<'a> {
         extra: &[usize],
         order: RequiredOrder,
     ) -> bool {
-        self.cfg.reaches(from, to, |at| {
-            extra.contains(&at) || self.instruction(at).is_some_and(|of| orders(of, order))
-        })
+        self.cfg
+            .reaches(from, to, |at| extra.contains(&at) || self.orders(at, order))
+    }
+
+    fn orders(&self, at: usize, order: RequiredOrder) -> bool {
+        match order {
+            RequiredOrder::Nothing => false,
+            RequiredOrder::Grid => self.grid_barriers.has_end(at),
+            _ => self.instruction(at).is_some_and(|of| orders(of, order)),
+        }
     }
 }
 
+/// Whether an instruction by itself orders what is before it with what is behind it.
 fn orders(instruction: &Instruction, order: RequiredOrder) -> bool {
     match order {
-        RequiredOrder::Launch => false,
+        RequiredOrder::Nothing | RequiredOrder::Grid => false,
         RequiredOrder::Fence => match instruction.opcode.as_str() {
             // One that only some execute is none.
             _ if instruction.guard.is_some() => false,

@@ -45,8 +45,8 @@ impl Chosen {
         );
         self.choose(
             flow,
-            RequiredOrder::Launch,
-            of_level(Level::Grid, RequiredOrder::Launch),
+            RequiredOrder::Grid,
+            of_level(Level::Grid, RequiredOrder::Grid),
         );
         // Where a kernel has phases of the whole block, the next phase begins for all of it.
         let mut of_warps = Vec::new();
