@@ -139,7 +139,7 @@ impl FastShared {
         declarations(Self::NAME, Self::REGISTERS)
     }
 
-    /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
+    /// The check of one access; afterwards `%crc_hit` says that nothing is left to do.
     pub fn inline(arguments: &FastSharedArguments<'_>) -> Inlined {
         let kind = arguments.kind;
         let values = [
@@ -170,7 +170,7 @@ impl Fast {
                .reg .b64 %crc_at, %crc_cell, %crc_who, %crc_differs, %crc_offset;\n"
     }
 
-    /// The check of one access; afterwards `%crc_hit` tells that nothing is left to do.
+    /// The check of one access; afterwards `%crc_hit` says that nothing is left to do.
     pub fn inline(arguments: &FastArguments<'_>) -> Inlined {
         let kind = arguments.kind;
         let values = [
@@ -215,20 +215,27 @@ fn declarations(name: &str, registers: &str) -> String {
         .collect()
 }
 
+/// What stands in the place of a register: a parameter's value, which is read once, into a register that stays; and the
+/// name of a named value.
+struct Replacement<'a> {
+    register: &'a str,
+    value: String,
+}
+
 /// The function's code, its parameters replaced by `values`.
 fn inline(name: &str, registers: &str, values: &[&str]) -> String {
-    // What stands in the place of a register: a parameter's value, which is read once, into a register
-    // that stays; and the name of a named value.
-    let mut same: Vec<(&str, String)> = Vec::new();
+    let mut same: Vec<Replacement<'_>> = Vec::new();
     let mut lines: Vec<&str> = Vec::new();
     for line in code(name).filter(|line| !line.starts_with(".reg")) {
         if let Some((register, value)) = parameter(line, values) {
-            same.push((register, value.to_owned()));
+            let value = value.to_owned();
+            same.push(Replacement { register, value });
         } else if let Some((name, register)) = line
             .strip_prefix(NAMED)
             .and_then(|line| line.split_once(' '))
         {
-            same.push((register, format!("%crc_{name}")));
+            let value = format!("%crc_{name}");
+            same.push(Replacement { register, value });
         } else {
             lines.push(line);
         }
@@ -239,7 +246,10 @@ fn inline(name: &str, registers: &str, values: &[&str]) -> String {
         predicate.trim().strip_suffix(';')
     });
     if let Some(predicate) = settled {
-        same.push((predicate, "%crc_hit".to_owned()));
+        same.push(Replacement {
+            register: predicate,
+            value: "%crc_hit".to_owned(),
+        });
         lines.truncate(lines.len() - 2);
     }
     let lines = lines.into_iter();
@@ -257,7 +267,7 @@ fn parameter<'a>(line: &'a str, values: &[&'a str]) -> Option<(&'a str, &'a str)
 }
 
 /// Gives registers other names, or what stands for them.
-fn substitute(line: &str, registers: &str, same: &[(&str, String)]) -> String {
+fn substitute(line: &str, registers: &str, same: &[Replacement<'_>]) -> String {
     let mut text = String::new();
     let mut rest = line;
     while let Some(at) = rest.find('%') {
@@ -265,8 +275,8 @@ fn substitute(line: &str, registers: &str, same: &[(&str, String)]) -> String {
         let end = from[1..].find(|c: char| !c.is_ascii_alphanumeric());
         let (name, behind) = from.split_at(end.map_or(from.len(), |end| end + 1));
         text.push_str(before);
-        match same.iter().find(|(register, _)| *register == name) {
-            Some((_, value)) => text.push_str(value),
+        match same.iter().find(|of| of.register == name) {
+            Some(of) => text.push_str(&of.value),
             None => text.extend([registers, &name[1..]]),
         }
         rest = behind;

@@ -465,7 +465,7 @@ fn compare(widths: &Widths, kind: u32, shared: bool, verdicts: &mut [u32; 6]) ->
             compared_by_warps: rule::compared_by_warps(&shifts),
             besides_barrier: rule::besides_barrier(&shifts),
             warp_epoch: rule::warp_epoch(&shifts),
-            compared_beside_loads: rule::compared_beside_loads(&shifts),
+            compared_by_load: rule::compared_by_load(&shifts),
             row: if shared { 8 * SLOTS } else { 8 },
             slot_mask: if shared { SLOTS - 1 } else { 0 },
             in_turn: u32::from(shared),

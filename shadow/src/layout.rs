@@ -115,7 +115,7 @@ pub const WITNESS_CTA_MASK: u64 = (1 << WITNESS_LANE_SHIFT) - 1;
 pub const WITNESS_INDEX_MASK: u64 = WITNESS_THREAD_MASK >> WITNESS_LANE_SHIFT;
 
 /// Who accessed a granule, and where: site, thread in its CTA, CTA. Site ids start at 1, so 0 is
-/// nobody.
+/// none.
 pub const fn witness(site: u32, cta: u64, thread: u32) -> u64 {
     (site as u64) << WITNESS_SITE_SHIFT
         | (thread as u64 & WITNESS_INDEX_MASK) << WITNESS_LANE_SHIFT
@@ -149,18 +149,18 @@ pub const SITE_MASK: u32 = SITE_ID_MASK | SITE_STRONG_GPU | SITE_STRONG_CTA;
 /// The witness of the only access that `cell` stands for.
 ///
 /// Code that claims a cell in place enters it behind the cell, without a fence between the two; so it
-/// tells which cell it belongs to, and whoever reads it waits until it is there.
+/// says which cell it belongs to, and what reads it waits until it is there.
 pub const fn sole_witness(site: u32, writes: bool, cell: u64) -> u64 {
     sole_witness_of_any(site, writes) | witness_cell(cell)
 }
 
-/// Likewise, without the bits that tell the cell.
+/// Likewise, without the bits that identify the cell.
 pub const fn sole_witness_of_any(site: u32, writes: bool) -> u64 {
     let does = if writes { WITNESS_SOLE_WRITE } else { 0 };
     WITNESS_SOLE | (site as u64) << WITNESS_SITE_SHIFT | does
 }
 
-/// 32 bits that tell a cell from those that its place has held before: the upper half of the product with
+/// 32 bits that distinguish a cell from those that its place has held before: the upper half of the product with
 /// [`WITNESS_CELL_FACTOR`], modulo 2^64.
 pub const fn witness_cell(cell: u64) -> u64 {
     ((cell as u128 * WITNESS_CELL_FACTOR as u128) >> 32u32) as u64 & WITNESS_CELL_MASK
@@ -263,8 +263,8 @@ pub struct LaunchBlock {
     pub besides_barrier: u64,
     /// [`rule::warp_epoch`](crate::rule::warp_epoch).
     pub warp_epoch: u64,
-    /// [`rule::compared_beside_loads`](crate::rule::compared_beside_loads) of the launch.
-    pub compared_beside_loads: u64,
+    /// [`rule::compared_by_load`](crate::rule::compared_by_load) of the launch.
+    pub compared_by_load: u64,
     /// Of shared memory: a cell that differs from the thread's identity in one of these bits has expired
     /// ([`Widths::over_bits`](crate::plan::Widths::over_bits)).
     pub over_bits: u64,

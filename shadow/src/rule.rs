@@ -19,7 +19,7 @@
 //!    conflict that depends on whose access it was is left undecided, and counted.
 //!    Mixed classes use the three patterns that no set of attributes has.
 //! 5. Shared memory is the same with the CTA as the tag: CTAs use one cell in turn, and never race.
-//!    What an exited CTA has left is no loss, and nobody says who has exited. So a CTA takes over
+//!    What an exited CTA has left is no loss, and nothing says which has exited. So a CTA takes over
 //!    silently from one with a smaller id, which mostly was there before; an eviction is counted
 //!    where the order is broken. A CTA that lost a cell and comes back finds its followers' (an
 //!    eviction), or an eviction has been counted in between: no loss goes uncounted.
@@ -85,7 +85,7 @@ pub struct Shifts {
     pub tag: u32,
     /// Lowest bit of the grid epoch, 64 when there is none.
     pub grid: u32,
-    /// Who has the larger tag follows whoever has the smaller one, which is no eviction.
+    /// A CTA with the larger tag follows one with the smaller, which is no eviction.
     pub in_turn: bool,
 }
 
@@ -119,7 +119,7 @@ const fn is_mixed(class: u64) -> bool {
 }
 
 /// The class of a granule that several share, after one more access that does not conflict.
-/// `several` tells whether it was shared before.
+/// `several` says whether it was shared before.
 const fn share(class: u64, adds: u64, several: bool) -> u64 {
     let had = attributes(class);
     let has = had | adds;
@@ -162,7 +162,7 @@ pub const SAMPLE_SHIFT: u32 = 22;
 pub const SAMPLE_WORD_LOG2: u32 = 2;
 
 /// Whether the word at `address` is one of the `1 / (mask + 1)` that a sampling run checks: always
-/// the same ones, whoever accesses them, so that what is reported is a race in any case.
+/// the same ones, whichever thread accesses them, so that what is reported is a race in any case.
 pub const fn is_sampled(address: u64, mask: u64) -> bool {
     ((address >> SAMPLE_WORD_LOG2 & 0xffff_ffff) * SAMPLE_FACTOR) >> SAMPLE_SHIFT & mask == 0
 }
@@ -459,7 +459,7 @@ pub const fn access(cell: u64, me: u64, kind: u32, shifts: &Shifts) -> Ruling {
     }
 }
 
-/// Whether nobody is changing the cell of a granule, and nothing but weak loads is remembered of it
+/// Whether no thread is changing the cell of a granule, and nothing but weak loads is remembered of it
 /// that may happen at the same time as one more: the common case of [`access`] for a weak load. Not where
 /// grid epochs may be lost.
 pub const fn only_loads(cell: u64, me: u64, shifts: &Shifts) -> bool {
@@ -478,7 +478,7 @@ pub const fn only_loads(cell: u64, me: u64, shifts: &Shifts) -> bool {
     above(differs, shifts.barrier) != 0 || (differs ^ loads) & within_cta == 0
 }
 
-/// The next cell then: whoever comes to it shares it, or begins a newer epoch.
+/// The next cell then: a thread that comes to it shares it, or begins a newer epoch.
 pub const fn join_loads(cell: u64, me: u64, shifts: &Shifts) -> u64 {
     let differs = cell ^ me;
     let fresh = me | classes(WEAK_LOAD);
@@ -502,8 +502,8 @@ pub const fn join_loads(cell: u64, me: u64, shifts: &Shifts) -> u64 {
     }
 }
 
-/// The bits of a cell that decide on [`added_beside_loads`]; none in a launch with grid epochs, which may be lost.
-pub const fn compared_beside_loads(shifts: &Shifts) -> u64 {
+/// The bits of a cell that decide on [`added_by_load`]; none in a launch with grid epochs, which may be lost.
+pub const fn compared_by_load(shifts: &Shifts) -> u64 {
     if shifts.grid != 64 {
         return 0;
     }
@@ -514,7 +514,7 @@ pub const fn compared_beside_loads(shifts: &Shifts) -> u64 {
 /// What one more weak load adds to a cell that others of its CTA have only loaded since their last
 /// barrier, beside itself, by how the cell differs from the thread: several warps or several lanes. 0
 /// where it is not that: the most common case of [`only_loads`], in which [`join_loads`] shares the cell.
-pub const fn added_beside_loads(differs: u64, compared: u64) -> u64 {
+pub const fn added_by_load(differs: u64, compared: u64) -> u64 {
     let loads = classes(WEAK_LOAD);
     if differs & compared != loads & (CTA_CLASS_MASK | WARP_CLASS_MASK) {
         return 0;

@@ -26,7 +26,7 @@ const NARROW: Widths = Widths {
     warp: 1,
     ..WIDTHS
 };
-/// Room to tell two granules of one cell apart.
+/// Room to distinguish two granules of one cell.
 const TAGGED: Widths = Widths { tag: 1, ..WIDTHS };
 
 /// Fields of a cell, and how a launch uses them.
@@ -134,8 +134,8 @@ impl Walk<'_> {
                         let next = rule::join_loads(cell, me_here, &self.shifts);
                         assert_eq!((outcome.next, outcome.verdict), (next, rule::OK));
                     }
-                    let beside = rule::compared_beside_loads(&self.shifts);
-                    let adds = rule::added_beside_loads(cell ^ me_here, beside);
+                    let beside = rule::compared_by_load(&self.shifts);
+                    let adds = rule::added_by_load(cell ^ me_here, beside);
                     if load && adds != 0 {
                         assert_eq!((outcome.next, outcome.verdict), (cell | adds, rule::OK));
                     }

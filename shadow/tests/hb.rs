@@ -191,7 +191,7 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                 for (warp, mask, live) in to {
                     engine.cluster_wait(warp, mask, phase);
                     for me in live {
-                        judge.learn(me, Scope::Cluster, &heads);
+                        judge.join_releases(me, Scope::Cluster, &heads);
                         judge.meet(me, &near);
                     }
                 }
@@ -228,13 +228,13 @@ fn agree(events: &[Event], mut late: Option<Late>) -> Result<(), TestCaseError> 
                             // A place that nothing else accesses.
                             judge.observed[me].push((u64::MAX, heads));
                         }
-                        _ => judge.learn(me, order.scope().expect("a scope"), &heads),
+                        _ => judge.join_releases(me, order.scope().expect("a scope"), &heads),
                     }
                 }
             }
             Event::Exit(warp, lanes) => {
                 let (live, mask) = alive(&judge, *warp, *lanes);
-                // Somebody of every CTA stays, as its clocks are dropped with its last thread.
+                // A thread of every CTA stays, as its clocks are dropped with its last thread.
                 let left = (0..PER_CTA)
                     .filter(|t| !judge.exited[warp.cta as usize * PER_CTA + t])
                     .count();

@@ -53,14 +53,10 @@ fn run(arguments: &Arguments) -> Result<bool> {
         let name = path.file_stem().unwrap_or_default();
         texts.push((name.to_string_lossy().into_owned(), text));
     }
-    let jobs: Vec<(&str, &str)> = arguments
+    let jobs: Vec<Job<'_>> = arguments
         .targets
         .iter()
-        .flat_map(|target| {
-            texts
-                .iter()
-                .map(|(_, text)| (text.as_str(), target.as_str()))
-        })
+        .flat_map(|target| texts.iter().map(|(_, text)| Job { text, target }))
         .collect();
     let results = all(&arguments.ptxas, &jobs);
     let mut results = results.into_iter();
@@ -87,14 +83,20 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(refusals.is_empty())
 }
 
-/// Does the jobs, texts and targets, on all cores; none for a text that does not serve its target.
-fn all(ptxas: &Path, jobs: &[(&str, &str)]) -> Vec<Option<Assembled>> {
+/// A text to assemble for a target.
+struct Job<'a> {
+    text: &'a str,
+    target: &'a str,
+}
+
+/// Does the jobs on all cores; none for a text that does not serve its target.
+fn all(ptxas: &Path, jobs: &[Job<'_>]) -> Vec<Option<Assembled>> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&(text, target)) = jobs.get(index) else {
+            let Some(&Job { text, target }) = jobs.get(index) else {
                 break;
             };
             let result = serves(text, target).then(|| assemble(ptxas, text, target));
@@ -118,8 +120,8 @@ fn all(ptxas: &Path, jobs: &[(&str, &str)]) -> Vec<Option<Assembled>> {
 fn version(ptxas: &Path) -> Result<String> {
     let output = Command::new(ptxas).arg("--version").output();
     let output = output.with_context(|| format!("cannot run {}", ptxas.display()))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let release = said.lines().find_map(|line| line.split_once("release "));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let release = text.lines().find_map(|line| line.split_once("release "));
     ensure!(release.is_some(), "{} is no ptxas", ptxas.display());
     let number = release.and_then(|(_, rest)| rest.split(',').next());
     Ok(format!("ptxas {}", number.unwrap_or_default()))

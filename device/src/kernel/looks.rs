@@ -6,8 +6,8 @@
 //! not, the place stays void, and the load is made again.
 //!
 //! So is an atomic that cannot change anything whatever memory holds, such as `atomicAdd(p, 0)`, if it
-//! publishes nothing either ([`Look::adds_nothing`]): it can be made again like a load. It is a write, which
-//! others may observe; of those the host does not trust the order of the entries (`reference/polls.rs`).
+//! publishes nothing either ([`Look::adds_nothing`]): it can be made again like a load. It is a write, which others may
+//! observe; the host does not trust the order of its entries (`host/runtime/src/happens_before/polls.rs`).
 //!
 //! Other lanes whose atomics would change nothing take one turn together. They, and a compare-and-swap, do not
 //! ask for a turn while another thread has one, but look again, since that may have settled it.

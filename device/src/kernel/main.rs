@@ -6,7 +6,7 @@
 //! `no_core`, because no core library exists for this target on a stable toolchain; [`lang`] holds
 //! the few operators that are needed.
 //!
-//! A cell and its witnesses are several words. Whoever changes a cell marks it busy, writes the
+//! A cell and its witnesses are several words. A thread that changes a cell marks it busy, writes the
 //! witnesses, and then publishes the cell; others wait for that, so a report never names an access
 //! that the cell does not stand for. The waiting is short and holds nothing, so independent thread scheduling
 //! (sm_70 and later) ends it even inside a warp.
@@ -374,7 +374,7 @@ pub unsafe extern "C" fn __cudarun_slow(
 /// One weak load of one granule, where witnesses have no stamps: enters the cell in few steps where
 /// nothing but loads may happen at the same time (`rule::only_loads`), and else asks
 /// [`__cudarun_slow`]. Fewest are needed beside loads of the same CTA, since its last barrier
-/// (`rule::added_beside_loads`): of those who come at once, one enters itself.
+/// (`rule::added_by_load`): of those who come at once, one enters itself.
 ///
 /// `cell_at` is the address of the cell, `who` is `me` with the granule's tag.
 #[inline(never)]
@@ -395,7 +395,7 @@ pub unsafe extern "C" fn __cudarun_load(
         // There are no clusters where this is called.
         let near = access & ACCESS_SHARED != 0;
         let inside = address - (*launch).window_base < (*launch).window_bytes;
-        let adds = rule::added_beside_loads(cell ^ who, (*launch).compared_beside_loads);
+        let adds = rule::added_by_load(cell ^ who, (*launch).compared_by_load);
         if inside & (adds != 0) {
             let next = cell | adds;
             if next == cell {
@@ -403,7 +403,7 @@ pub unsafe extern "C" fn __cudarun_load(
             }
             let seen = swap_near(cell_at, cell, next | BUSY);
             if seen != cell {
-                // Somebody else of the CTA, or lane of the warp, was as far, and enters itself: for a third
+                // Another warp of the CTA, or lane of the warp, was as far, and enters itself: for a third
                 // the rule changes nothing. A barrier waits for that thread too.
                 if seen & !BUSY != next {
                     __cudarun_slow(launch, me, address, site, access);
@@ -413,7 +413,7 @@ pub unsafe extern "C" fn __cudarun_load(
             // There are no grid epochs, so the CTA is what is above the others.
             let cta = shr(me, (*launch).cta_shift);
             let at = cell_at + (*launch).to_witness;
-            witness::remember_load_beside(at, (*launch).row, cell, witness::of_cta(site, me, cta));
+            witness::remember_load_of_cta(at, (*launch).row, cell, witness::of_cta(site, me, cta));
             publish(cell_at, next, near);
             return;
         }
@@ -520,7 +520,7 @@ unsafe fn update(launch: *const LaunchBlock, shifts: &Shifts, cell_at: u64, witn
                 continue;
             }
             let alone = outcome.next == me | rule::classes(kind);
-            // Nobody else touches the witnesses of a busy cell, once one that is on its way is there. That of
+            // No other thread touches the witnesses of a busy cell, once one that is on its way is there. That of
             // what is over was entered before, but for another CTA's in a slot that this one takes over.
             let over = alone & (outcome.verdict == rule::OK);
             let sole = if over { 0 } else { witnesses.sole(cell) };

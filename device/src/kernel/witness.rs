@@ -62,7 +62,7 @@ const MOST_LOOKS: u32 = 1 << 20;
 /// What the first row, at `first`, holds of the only access that `cell` stands for; 0 if it stands for several,
 /// and nothing but [`WITNESS_SOLE`] if that witness is lost.
 ///
-/// Whoever claims a cell in place enters the witness behind the cell, so it may be on its way: then this
+/// A thread that claims a cell in place enters the witness behind the cell, so it may be on its way: then this
 /// waits for it.
 #[inline(always)]
 fn sole(first: u64, cell: u64) -> u64 {
@@ -202,7 +202,7 @@ pub fn remember_one_more(at: &At, shifts: &Shifts, before: u64, mine: u64) {
 /// Enters a load that shares a cell of its own CTA of which only loads are remembered, where witnesses have
 /// no stamps. `at` is the address of the first witness, `row` as in [`At`].
 #[inline(always)]
-pub fn remember_load_beside(at: u64, row: u64, before: u64, mine: u64) {
+pub fn remember_load_of_cta(at: u64, row: u64, before: u64, mine: u64) {
     let loads = at + row * WITNESS_LOADS;
     if before & (WARP_MULTI | WARP_LANE_MULTI) == 0 {
         let sole = sole(at, before);

@@ -22,10 +22,10 @@ pub struct Found {
 /// Loads the driver that the environment names, or the one that is installed, and initialises it.
 ///
 /// # Errors
-/// Why there is none, or what the driver said.
+/// Why there is none, or what the driver answered.
 pub fn probe() -> Result<Found, String> {
     let api = Api::open_behind().map_err(|error| error.to_string())?;
-    let said = |call: &str, result: CUresult| match result {
+    let answered = |call: &str, result: CUresult| match result {
         CUresult::SUCCESS => Ok(()),
         code => Err(format!(
             "{} of {} says {code:?}",
@@ -37,14 +37,14 @@ pub fn probe() -> Result<Found, String> {
     let mut name = [0u8; 256];
     // SAFETY: the places for answers outlive the calls, and the name has the length given.
     unsafe {
-        said("cuInit", api.cuInit(0))?;
-        said("cuDriverGetVersion", api.cuDriverGetVersion(&mut version))?;
-        said("cuDeviceGetCount", api.cuDeviceGetCount(&mut devices))?;
+        answered("cuInit", api.cuInit(0))?;
+        answered("cuDriverGetVersion", api.cuDriverGetVersion(&mut version))?;
+        answered("cuDeviceGetCount", api.cuDeviceGetCount(&mut devices))?;
         if devices < 1 {
             return Err(format!("{} has no device", api.path().display()));
         }
         let (to, length) = (name.as_mut_ptr().cast::<c_char>(), 255);
-        said("cuDeviceGetName", api.cuDeviceGetName(to, length, 0))?;
+        answered("cuDeviceGetName", api.cuDeviceGetName(to, length, 0))?;
     }
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
     Ok(Found {

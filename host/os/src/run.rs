@@ -1,6 +1,6 @@
 //! The run of cudarun-check that a process belongs to, by the environment that it was started with.
 //!
-//! The folder of the run takes the logs of its processes, and a file of lines in which anybody says what the run has
+//! The folder of the run takes the logs of its processes, and a file of lines in which processes say what the run has
 //! missed: code that has no log, or holds locks that keep it from writing one.
 
 use std::collections::BTreeSet;
@@ -39,15 +39,22 @@ pub const BOARD: &str = "board";
 const PLACE: usize = 256;
 const PLACES: usize = 64;
 
+/// A variable of the environment.
+#[derive(Debug)]
+struct Variable {
+    name: OsString,
+    value: OsString,
+}
+
 /// The tool's variables and files as they were when the process started or loaded this library. The program may change
 /// its environment, its user and its root folder before it uses the device.
 #[derive(Debug, Default)]
-struct Begun {
-    variables: Vec<(OsString, OsString)>,
+struct Started {
+    variables: Vec<Variable>,
     board: Option<Shared>,
 }
 
-static BEGUN: OnceLock<Begun> = OnceLock::new();
+static STARTED: OnceLock<Started> = OnceLock::new();
 
 /// The loader calls it.
 #[used]
@@ -55,20 +62,21 @@ static BEGUN: OnceLock<Begun> = OnceLock::new();
 static BEGIN: extern "C" fn() = begin;
 
 extern "C" fn begin() {
-    BEGUN.get_or_init(|| {
-        let ours = |(name, _): &(OsString, OsString)| name.as_bytes().starts_with(PREFIX);
-        let variables: Vec<_> = std::env::vars_os().filter(ours).collect();
+    STARTED.get_or_init(|| {
+        let all = std::env::vars_os().map(|(name, value)| Variable { name, value });
+        let ours = all.filter(|of| of.name.as_bytes().starts_with(PREFIX));
+        let variables: Vec<_> = ours.collect();
         let board = first_board(&variables);
-        Begun { variables, board }
+        Started { variables, board }
     });
 }
 
 /// The board in the first folder that has one.
-fn first_board(variables: &[(OsString, OsString)]) -> Option<Shared> {
-    let folder = |name: &str| variables.iter().find(|(other, _)| other == name);
+fn first_board(variables: &[Variable]) -> Option<Shared> {
+    let folder = |name: &str| variables.iter().find(|of| of.name == name);
     let folders = [SPARE_VARIABLE, DIRECTORY_VARIABLE].map(folder);
-    folders.into_iter().flatten().find_map(|(_, folder)| {
-        let path = Path::new(folder).join(BOARD);
+    folders.into_iter().flatten().find_map(|folder| {
+        let path = Path::new(&folder.value).join(BOARD);
         let file = File::options().read(true).write(true).open(path).ok()?;
         Shared::of(&file, PLACE * PLACES).ok()
     })
@@ -76,12 +84,12 @@ fn first_board(variables: &[(OsString, OsString)]) -> Option<Shared> {
 
 /// A variable of the environment; where the program has removed it since, as it was when the process began.
 pub fn variable(name: &str) -> Option<OsString> {
-    let begun = || {
-        let mut all = BEGUN.get()?.variables.iter();
-        let (_, value) = all.find(|(other, _)| other == name)?;
-        Some(value.clone())
+    let started = || {
+        let mut all = STARTED.get()?.variables.iter();
+        let found = all.find(|of| of.name == name)?;
+        Some(found.value.clone())
     };
-    std::env::var_os(name).or_else(begun).or_else(|| {
+    std::env::var_os(name).or_else(started).or_else(|| {
         let first = std::fs::read("/proc/self/environ").ok()?;
         find(&first, name)
     })
@@ -97,9 +105,9 @@ fn find(environment: &[u8], name: &str) -> Option<OsString> {
 /// Writes a line about what the run has missed, unless this process has written the same before. True if the line is
 /// written. Does nothing if this process is not checked.
 pub fn missed(text: &str) -> bool {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.contains(text) {
+    static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if reported.contains(text) {
         return true;
     }
     let folders = [DIRECTORY_VARIABLE, SPARE_VARIABLE].map(variable);
@@ -107,7 +115,7 @@ pub fn missed(text: &str) -> bool {
     let mut folders = folders.map(PathBuf::from);
     let taken =
         signals::without_size_signal(|| folders.any(|folder| append(&folder, text).is_ok()));
-    let board = BEGUN.get().and_then(|begun| begun.board.as_ref());
+    let board = STARTED.get().and_then(|started| started.board.as_ref());
     // Only the last line of a process is kept there; one is enough to make the run incomplete.
     let line = || {
         board?
@@ -116,7 +124,7 @@ pub fn missed(text: &str) -> bool {
     };
     let done = taken || line().is_some();
     if done {
-        said.insert(text.to_owned());
+        reported.insert(text.to_owned());
     }
     done
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 
-/// Columns of a terminal that does not tell.
+/// Columns of a terminal whose width is not known.
 const COLUMNS: usize = 80;
 
 /// Whether standard error is a terminal that understands control sequences.
@@ -74,11 +74,11 @@ pub fn say(text: &str) {
     write(&format!("cudarun-check: {text}\n"));
 }
 
-/// Likewise, unless this process has said the same before.
+/// Likewise, unless this process has reported the same before.
 pub fn say_once(text: &str) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.insert(text.to_owned()) {
+    static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if reported.insert(text.to_owned()) {
         say(text);
     }
 }

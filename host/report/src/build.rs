@@ -20,7 +20,7 @@ use crate::model::{
     Race, RaceKind, Report, Role, RunOutcome, SCHEMA_VERSION, Space,
 };
 use crate::names::{demangle, made, readable};
-use crate::side::{self, access, came};
+use crate::side::{self, LoggedSite, access, came};
 use crate::source::Sources;
 use crate::suppressions::{List, View};
 use crate::{choice, incomplete, known, locks, misuse, nested, streams, time, value, verified};
@@ -135,6 +135,7 @@ struct Witness {
 #[derive(Default)]
 pub(crate) struct LogIndex<'a> {
     modules: HashMap<u32, &'a log::Module>,
+    /// Each with the number of its module.
     sites: HashMap<u32, (&'a log::Site, u32)>,
     pub(crate) launches: HashMap<u64, &'a log::Launch>,
     seed: u64,
@@ -150,10 +151,10 @@ pub(crate) struct LogIndex<'a> {
 impl LogIndex<'_> {
     /// Where a site stands, for people.
     fn place(&self, id: u32, sources: &Sources) -> String {
-        let Some(&(site, module)) = self.sites.get(&id) else {
+        let Some(site) = self.site(id) else {
             return "an unknown place".to_owned();
         };
-        let access = access(site, self.origin(module));
+        let access = access(site);
         match access.shown() {
             Some(frame) => format!("{}:{}", sources.shown(&frame.file), frame.line),
             None => format!("{}:{}", access.ptx.module, access.ptx.line),
@@ -168,8 +169,14 @@ impl LogIndex<'_> {
         })
     }
 
-    pub(crate) fn origin(&self, module: u32) -> &str {
+    fn origin(&self, module: u32) -> &str {
         self.modules.get(&module).map_or("", |m| &m.origin)
+    }
+
+    fn site(&self, id: u32) -> Option<LoggedSite<'_>> {
+        let &(site, module) = self.sites.get(&id)?;
+        let origin = self.origin(module);
+        Some(LoggedSite { site, origin })
     }
 }
 
@@ -299,7 +306,7 @@ impl<'a> Builder<'a> {
 
     fn race(&mut self, race: &log::Race, log_index: &LogIndex<'_>) {
         self.report.coverage.records.emitted += 1;
-        let sides = [race.previous_site, race.site].map(|id| log_index.sites.get(&id).copied());
+        let sides = [race.previous_site, race.site].map(|id| log_index.site(id));
         let [Some(first), Some(second)] = sides else {
             self.one_sided(race, log_index);
             return;
@@ -307,10 +314,10 @@ impl<'a> Builder<'a> {
         let race = &*self.placed(race, log_index);
         let key = pair(race, [first, second], log_index);
         let known = self.races.get(&key).copied();
-        let written = Written::of(race, [first.0, second.0]);
+        let written = Written::of(race, [first.site, second.site]);
         let rank = race.rank();
         let view = self.view(race, [first, second], log_index);
-        let symbols = [first, second].map(|(site, _)| site.function.as_str());
+        let symbols = [first, second].map(|of| of.site.function.as_str());
         let language = language::of(symbols, &view.accesses, self.sources);
         let index = match known {
             None => {
@@ -390,19 +397,14 @@ impl<'a> Builder<'a> {
     }
 
     /// What suppressions look at.
-    fn view(
-        &self,
-        race: &log::Race,
-        sites: [(&log::Site, u32); 2],
-        log_index: &LogIndex<'_>,
-    ) -> View {
+    fn view(&self, race: &log::Race, sites: [LoggedSite<'_>; 2], log_index: &LogIndex<'_>) -> View {
         let kernel = |number: u64| Some(log_index.launches.get(&number)?.kernel.clone());
         View {
-            accesses: sites.map(|(site, module)| access(site, log_index.origin(module))),
+            accesses: sites.map(access),
             kernels: match &race.work[..] {
                 [] => {
                     let kernel = kernel(race.launch);
-                    let kernel = kernel.unwrap_or_else(|| sites[1].0.function.clone());
+                    let kernel = kernel.unwrap_or_else(|| sites[1].site.function.clone());
                     [Some(kernel), None]
                 }
                 work => [0, 1].map(|n: usize| kernel(work.get(n)?.launch?)),
@@ -437,17 +439,14 @@ impl<'a> Builder<'a> {
     fn make(
         &self,
         race: &log::Race,
-        sites: [(&log::Site, u32); 2],
+        sites: [LoggedSite<'_>; 2],
         log_index: &LogIndex<'_>,
         language: Language,
     ) -> Race {
         let launch = log_index.launches.get(&race.launch).copied();
-        let kernel = launch.map_or_else(|| sites[1].0.function.clone(), |l| l.kernel.clone());
+        let kernel = launch.map_or_else(|| sites[1].site.function.clone(), |l| l.kernel.clone());
         let misused = matches!(race.why, log::Why::Misuse(_));
-        let mut accesses = sites.map(|(site, module)| match misused {
-            true => came(site, log_index.origin(module)),
-            false => access(site, log_index.origin(module)),
-        });
+        let mut accesses = sites.map(if misused { came } else { access });
         accesses[1].role = Role::Second;
         let previous = race.previous_thread;
         accesses[0].thread = previous.map(|at| at.thread);
@@ -475,8 +474,8 @@ impl<'a> Builder<'a> {
             access.barriers = side::barriers(around, &access.function, self.sources);
         }
         let values = [race.previous_value, race.value];
-        for ((access, (site, _)), value) in accesses.iter_mut().zip(sites).zip(values) {
-            access.value = value::known(site, value);
+        for ((access, of), value) in accesses.iter_mut().zip(sites).zip(values) {
+            access.value = value::known(of.site, value);
         }
         let mut advice = advise(race, &accesses, self.sources, language);
         // One instruction cannot be ordered with itself by lockstep.
@@ -500,9 +499,10 @@ impl<'a> Builder<'a> {
                 fingerprint::of_host(space, &operations, &calls, self.sources)
             }
             Pair::Places(..) => {
-                let sites = sites.map(|(site, module)| (site, log_index.origin(module)));
-                let all = log_index.sites.values();
-                let all = all.map(|&(site, module)| (site, log_index.origin(module)));
+                let all = log_index.sites.values().map(|&(site, module)| LoggedSite {
+                    site,
+                    origin: log_index.origin(module),
+                });
                 let mut places = log_index.places.borrow_mut();
                 places.fingerprint(space, sites, all, self.sources)
             }
@@ -525,7 +525,7 @@ impl<'a> Builder<'a> {
                 _ => Level::Warning,
             },
             same_value: race.same_value,
-            values_unknown: is_unknown(race, sites.map(|(site, _)| site)),
+            values_unknown: is_unknown(race, sites.map(|of| of.site)),
             kind: advice.kind,
             space,
             certainty: match race.decided {
@@ -609,7 +609,10 @@ impl<'a> Builder<'a> {
         let mut causes: Vec<_> = causes.collect();
         let races = self.witnesses.iter().map(|witness| {
             let processes = witness.launches.iter().map(|&(process, _)| process);
-            (&witness.race, processes.collect())
+            streams::Encounter {
+                race: &witness.race,
+                processes: processes.collect(),
+            }
         });
         streams::share_events(races, &mut causes);
         let views: Vec<_> = self.witnesses.into_iter().map(|of| of.views).collect();

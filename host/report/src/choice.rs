@@ -97,7 +97,7 @@ impl Unchosen {
     }
 
     /// As COVERAGE has it.
-    pub(crate) fn said(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
         let all = self.all().into_iter().filter(|(launches, _)| *launches > 0);
         all.map(|(launches, why)| format!("{} {}", number(launches), why.text()))
     }

@@ -154,7 +154,7 @@ pub(crate) fn coverage(report: &Report) -> String {
         let launches = counted(out_of_steps, "launch");
         parts[last] += &format!(", {launches} whose proof was given up");
     }
-    let mut reasons: Vec<String> = coverage.unchosen.said().collect();
+    let mut reasons: Vec<String> = coverage.unchosen.texts().collect();
     for why in kernels.iter().flat_map(|kernel| &kernel.skipped_because) {
         if !why.is_empty()
             && !coverage.unchosen.has(why)
@@ -217,7 +217,7 @@ pub(crate) fn coverage(report: &Report) -> String {
         ));
     }
     parts.extend(only_space(coverage));
-    parts.extend(coverage.unjudged.said());
+    parts.extend(coverage.unjudged.texts());
     if coverage.uncompared {
         parts.push("launches of different streams not compared everywhere".to_owned());
     }
@@ -284,7 +284,7 @@ pub(crate) fn coverage(report: &Report) -> String {
     {
         *part += &format!(" ({})", listed(&unsupported));
     }
-    parts.extend(coverage.executed.and_then(|executed| executed.said()));
+    parts.extend(coverage.executed.and_then(|executed| executed.text()));
     parts.push(format!(
         "{} dropped",
         counted(coverage.records.dropped, "record")
@@ -307,7 +307,7 @@ pub fn left_out(report: &Report) -> Vec<String> {
     if coverage.launches.checked == 0 {
         parts.push("nothing was checked".to_owned());
     } else {
-        let unchosen = coverage.unchosen.said();
+        let unchosen = coverage.unchosen.texts();
         parts.extend(unchosen.map(|why| format!("launches {why}")));
     }
     parts.extend(only_space(coverage));

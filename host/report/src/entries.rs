@@ -6,7 +6,7 @@ use crate::build::LogIndex;
 use crate::log;
 use crate::model::Race;
 use crate::rules::RuleId;
-use crate::side::{Side, side};
+use crate::side::{LoggedSite, Side, side};
 use crate::words::put_in;
 
 /// What is one entry of the report.
@@ -18,31 +18,29 @@ pub(crate) enum Pair {
     /// Two operations of streams, by their kernels or calls, and whether a graph holds both: one event
     /// orders all of their accesses.
     Operations([String; 2]),
-    /// An operation of a stream, what the host does, and the calls on the host behind that: their files, lines and functions.
-    Host([String; 2], Vec<(String, u32, String)>),
+    /// An operation of a stream, what the host does, and the calls on the host behind that.
+    Host([String; 2], Vec<log::HostFrame>),
 }
 
 /// What entry of the report a race belongs to.
-pub(crate) fn pair(
-    race: &log::Race,
-    sites: [(&log::Site, u32); 2],
-    log_index: &LogIndex<'_>,
-) -> Pair {
+pub(crate) fn pair(race: &log::Race, sites: [LoggedSite<'_>; 2], log_index: &LogIndex<'_>) -> Pair {
     if matches!(race.why, log::Why::Streams | log::Why::Siblings) {
         let mut operations = [0, 1].map(|n: usize| {
             let launch = race.work.get(n).and_then(|work| work.launch);
             let kernel = launch.and_then(|number| log_index.launches.get(&number));
-            kernel.map_or_else(|| sites[n].0.text.clone(), |launch| launch.kernel.clone())
+            kernel.map_or_else(
+                || sites[n].site.text.clone(),
+                |launch| launch.kernel.clone(),
+            )
         });
         if log::Call::of_text(&operations[1]).is_some_and(log::Call::is_by_host) {
             let frames = race.work.iter().skip(1).flat_map(|host| &host.host_stack);
-            let calls = frames.map(|at| (at.file.clone(), at.line, at.function.clone()));
-            return Pair::Host(operations, calls.collect());
+            return Pair::Host(operations, frames.cloned().collect());
         }
         operations.sort();
         return Pair::Operations(operations);
     }
-    let mut sides = sites.map(|(site, module)| side(site, log_index.origin(module)));
+    let mut sides = sites.map(side);
     sides.sort();
     Pair::Places(sides, race.space)
 }

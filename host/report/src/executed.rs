@@ -74,7 +74,7 @@ impl Executed {
     }
 
     /// For COVERAGE. None where there are no accesses.
-    pub(crate) fn said(&self) -> Option<String> {
+    pub(crate) fn text(&self) -> Option<String> {
         let mut all = self.global;
         all += self.shared;
         let total = all.total();
@@ -118,7 +118,7 @@ mod tests {
         let mut known = None;
         Executed::add(&mut known, None);
         assert_eq!(known, None);
-        assert_eq!(Executed::default().said(), None);
+        assert_eq!(Executed::default().text(), None);
         let global = Tally {
             read_only: 1000,
             private: 2,
@@ -134,9 +134,9 @@ mod tests {
             ..Tally::default()
         };
         Executed::add(&mut known, Some(Executed { global, shared }));
-        let said = known.and_then(|known| known.said());
+        let text = known.and_then(|known| known.text());
         assert_eq!(
-            said.as_deref(),
+            text.as_deref(),
             Some(
                 "1,557 accesses by threads: 1,512 proved (1,000 read-only, 6 private, 500 ordered by barriers, 6 atomic), \
                  30 checked, 7 not checked, 8 not checked any more, as their races are known"
@@ -150,7 +150,7 @@ mod tests {
             ..Executed::default()
         };
         assert_eq!(
-            checked.said().as_deref(),
+            checked.text().as_deref(),
             Some("1 access by threads: 1 checked")
         );
     }

@@ -15,7 +15,7 @@ use crate::hash;
 use crate::log::{self, Op};
 use crate::model::Space;
 use crate::names;
-use crate::side;
+use crate::side::{self, LoggedSite};
 use crate::source::Sources;
 use crate::words::put_in;
 
@@ -61,24 +61,24 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
-    /// The names of a race of two sites, each with its module's origin. `all` are the sites of its log.
+    /// The names of a race of two sites. `all` are the sites of its log.
     pub(crate) fn fingerprint<'a>(
         &mut self,
         space: Space,
-        sites: [(&log::Site, &str); 2],
-        all: impl ExactSizeIterator<Item = (&'a log::Site, &'a str)>,
+        sites: [LoggedSite<'_>; 2],
+        all: impl ExactSizeIterator<Item = LoggedSite<'a>>,
         sources: &Sources,
     ) -> Named {
         // Copies through the async proxy and the like are named when they race.
         if self.seen != all.len() {
             self.seen = all.len();
-            for (site, origin) in all {
-                let (shape, position) = self.look(site, origin, sources);
+            for site in all {
+                let (shape, position) = self.look(site, sources);
                 self.of.entry(shape).or_default().insert(position);
             }
         }
-        let sides = sites.map(|(site, origin)| {
-            let (shape, position) = self.look(site, origin, sources);
+        let sides = sites.map(|site| {
+            let (shape, position) = self.look(site, sources);
             let before = self.of.get(&shape).map_or(0, |positions| {
                 let before = positions.range(..&position);
                 match &position {
@@ -102,7 +102,11 @@ impl Positions {
         hash(space, sides)
     }
 
-    fn look(&mut self, site: &log::Site, origin: &str, sources: &Sources) -> (Shape, Position) {
+    fn look(
+        &mut self,
+        LoggedSite { site, origin }: LoggedSite<'_>,
+        sources: &Sources,
+    ) -> (Shape, Position) {
         let op = site.op;
         let shown = site
             .frames
@@ -176,17 +180,19 @@ pub(crate) fn of_operations(space: Space, operations: &[String; 2]) -> Named {
     hash(space, sides)
 }
 
-/// The names of a race of an operation of a stream with the host, ahead of calls at these files, lines and functions.
+/// The names of a race of an operation of a stream with the host, ahead of calls at these places.
 pub(crate) fn of_host(
     space: Space,
     [work, host]: &[String; 2],
-    calls: &[(String, u32, String)],
+    calls: &[log::HostFrame],
     sources: &Sources,
 ) -> Named {
     let mut side = host.clone();
-    for (file, line, function) in calls {
-        let text = sources.line(file, *line).map(|line| normal(&line));
-        let (function, file) = (base(function), base_name(file));
+    for call in calls {
+        let text = sources
+            .line(&call.file, call.line)
+            .map(|line| normal(&line));
+        let (function, file) = (base(&call.function), base_name(&call.file));
         put_in(
             &mut side,
             format_args!("\n{function}\n{file}\n{}", text.unwrap_or_default()),

@@ -17,8 +17,15 @@ pub(crate) struct Side {
     place: (String, u32, u32),
 }
 
+/// A site, and where its module comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct LoggedSite<'a> {
+    pub(crate) site: &'a log::Site,
+    pub(crate) origin: &'a str,
+}
+
 /// The identity of a site in the module that came from `origin`.
-pub(crate) fn side(site: &log::Site, origin: &str) -> Side {
+pub(crate) fn side(LoggedSite { site, origin }: LoggedSite<'_>) -> Side {
     let frames = frames(&site.frames, &site.function);
     // A source line that is inlined at several places is one place.
     let (place, function) = match shown(&frames) {
@@ -40,7 +47,7 @@ pub(crate) fn side(site: &log::Site, origin: &str) -> Side {
 }
 
 /// What is known of a site; who executed it is left open.
-pub(crate) fn access(site: &log::Site, origin: &str) -> Access {
+pub(crate) fn access(LoggedSite { site, origin }: LoggedSite<'_>) -> Access {
     Access {
         role: Role::First,
         op: site.op.into(),
@@ -64,7 +71,7 @@ pub(crate) fn access(site: &log::Site, origin: &str) -> Access {
 }
 
 /// The same of a site by which a thread came to a barrier, whatever it does to the memory where that lies.
-pub(crate) fn came(site: &log::Site, origin: &str) -> Access {
+pub(crate) fn came(LoggedSite { site, origin }: LoggedSite<'_>) -> Access {
     let barrier = log::Site {
         op: Op::Barrier,
         ..site.clone()
@@ -73,7 +80,10 @@ pub(crate) fn came(site: &log::Site, origin: &str) -> Access {
         width: 0,
         sem: Semantics::Weak,
         scope: None,
-        ..access(&barrier, origin)
+        ..access(LoggedSite {
+            site: &barrier,
+            origin,
+        })
     }
 }
 

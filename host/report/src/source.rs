@@ -1,7 +1,7 @@
 //! Source files: where they are now, and which part of a line an access is.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
@@ -26,8 +26,8 @@ impl Sources {
         }
     }
 
-    /// Takes these texts for the files at their recorded paths, whatever is there.
-    pub fn holding(self, texts: impl IntoIterator<Item = (String, String)>) -> Self {
+    /// Takes texts, by recorded path, for the files at these paths, whatever is there.
+    pub fn holding(self, texts: BTreeMap<String, String>) -> Self {
         let texts = texts.into_iter();
         let texts = texts.map(|(path, text)| (path, Some(Rc::from(text))));
         self.known.borrow_mut().extend(texts);

@@ -100,25 +100,41 @@ pub(crate) fn describe(race: &log::Race, accesses: &[Access; 2]) -> Advice {
 /// If there are more races between two streams, each is an entry of its own: all are compared with each other.
 const SHARED: usize = 256;
 
-/// Gives races between two streams their causes; each comes with the processes that had it. An event that is recorded
+/// A race, and the processes that had it.
+pub(crate) struct Encounter<'a> {
+    pub(crate) race: &'a log::Race,
+    pub(crate) processes: BTreeSet<usize>,
+}
+
+/// Gives races between two streams their causes. An event that is recorded
 /// behind an operation and waited for ahead of another one also orders what comes earlier in the first stream and later in
 /// the second.
 pub(crate) fn share_events<'a>(
-    races: impl Iterator<Item = (&'a log::Race, BTreeSet<usize>)>,
+    races: impl Iterator<Item = Encounter<'a>>,
     causes: &mut [Option<Cause>],
 ) {
-    type Streams<'a> = (BTreeSet<usize>, [&'a str; 2]);
+    /// The two streams, in the processes that had a race between them.
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
+    struct Streams<'a> {
+        processes: BTreeSet<usize>,
+        names: [&'a str; 2],
+    }
     let mut of_streams: BTreeMap<Streams<'_>, Vec<(usize, [u64; 2])>> = BTreeMap::new();
-    for (at, (race, processes)) in races.enumerate() {
+    for (at, Encounter { race, processes }) in races.enumerate() {
         if let (log::Why::Streams, Apart::Streams | Apart::Devices, [one, other]) =
             (race.why, race.apart, &race.work[..])
         {
-            let streams = (processes, [one.stream.as_str(), &other.stream]);
+            let names = [one.stream.as_str(), &other.stream];
+            let streams = Streams { processes, names };
             let all = of_streams.entry(streams).or_default();
             all.push((at, [one.number, other.number]));
         }
     }
-    for ((processes, [first, second]), all) in of_streams {
+    for (streams, all) in of_streams {
+        let Streams {
+            processes,
+            names: [first, second],
+        } = streams;
         if first == second || second == log::HOST || all.len() > SHARED {
             continue;
         }
@@ -237,7 +253,11 @@ mod tests {
         ];
         let mut causes = vec![None; races.len()];
         let all = races.iter();
-        share_events(all.map(|(race, of)| (race, [*of].into())), &mut causes);
+        let all = all.map(|(race, of)| Encounter {
+            race,
+            processes: [*of].into(),
+        });
+        share_events(all, &mut causes);
         let repairs = |one: usize, other: usize| {
             let of = |at: usize| causes[at].as_ref().unwrap();
             of(one).what == of(other).what && of(one).places.is_superset(&of(other).places)

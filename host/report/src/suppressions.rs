@@ -166,7 +166,7 @@ impl View {
 }
 
 impl List {
-    /// Whether an entry tells the memory of races apart.
+    /// Whether an entry distinguishes the memory of races.
     pub fn names_memory(&self) -> bool {
         let named =
             |entry: &Entry| matches!(&entry.fits, Fits::Keys(keys) if keys.allocation.is_some());
@@ -282,7 +282,7 @@ fn toml(text: &str) -> Result<Vec<Entry>, Wrong> {
             line: at,
             what: what.to_owned(),
         };
-        let what = keys.said();
+        let what = keys.text();
         if what.is_empty() {
             return Err(wrong(
                 "the entry fits every race; add at least one of id, rule, kernel, function, file and allocation",
@@ -361,7 +361,7 @@ fn names_of_variable(allocation: &str) -> Option<[String; 3]> {
 
 impl Keys {
     /// The keys that say which races are meant.
-    fn said(&self) -> String {
+    fn text(&self) -> String {
         let keys = [
             ("id", &self.id),
             ("rule", &self.rule),

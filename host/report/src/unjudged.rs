@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::log;
 use crate::words::counted;
 
-/// Launches with something that nobody has judged.
+/// Launches with something that is not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unjudged {
@@ -36,7 +36,7 @@ impl Unjudged {
     }
 
     /// As COVERAGE has it.
-    pub(crate) fn said(self) -> impl Iterator<Item = String> {
+    pub(crate) fn texts(self) -> impl Iterator<Item = String> {
         let parts = [
             (
                 self.everything,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::{AccessKind, Bytes, Decides, Exchange, Executing, Misuse, Observer, Sources, Updated};
 use ptx::ast::Space;
 
-use crate::log::Call;
+use crate::streams::CallRange;
 
 /// Mappings begin and end at multiples of this.
 const PAGE: u64 = 2 << 20;
@@ -107,18 +107,24 @@ impl Aliases {
     /// The ranges that a call on the host accesses, by their first addresses.
     pub fn touched(
         &self,
-        ranges: impl IntoIterator<Item = (u64, u64, Call)>,
-    ) -> impl Iterator<Item = (u64, u64, Call)> {
-        ranges.into_iter().flat_map(move |(base, bytes, call)| {
-            let end = base.saturating_add(bytes);
-            let mut at = base;
-            std::iter::from_fn(move || {
-                let next = (at / PAGE + 1).saturating_mul(PAGE).min(end);
-                let piece = (at < next).then(|| (self.first(at), next - at, call));
-                at = next;
-                piece
+        ranges: impl IntoIterator<Item = CallRange>,
+    ) -> impl Iterator<Item = CallRange> {
+        ranges
+            .into_iter()
+            .flat_map(move |CallRange { base, bytes, call }| {
+                let end = base.saturating_add(bytes);
+                let mut at = base;
+                std::iter::from_fn(move || {
+                    let next = (at / PAGE + 1).saturating_mul(PAGE).min(end);
+                    let piece = (at < next).then(|| CallRange {
+                        base: self.first(at),
+                        bytes: next - at,
+                        call,
+                    });
+                    at = next;
+                    piece
+                })
             })
-        })
     }
 }
 
@@ -217,6 +223,7 @@ impl Observer for AtFirst<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::Call;
 
     fn mapping(base: u64, pages: u64, offset: u64) -> Mapping {
         Mapping {
@@ -238,8 +245,12 @@ mod tests {
         let first = |page: u64| (aliases.first(page * PAGE + 9) - 9) / PAGE;
         assert_eq!([20, 21, 22, 23].map(first), [80, 50, 51, 23]);
         assert_eq!([19, 24, 50, 80].map(first), [19, 24, 50, 80]);
-        let touched = aliases.touched([(20 * PAGE + 8, 2 * PAGE, Call::CopyTo)]);
-        let touched: Vec<_> = touched.map(|(base, bytes, _)| (base, bytes)).collect();
+        let touched = aliases.touched([CallRange {
+            base: 20 * PAGE + 8,
+            bytes: 2 * PAGE,
+            call: Call::CopyTo,
+        }]);
+        let touched: Vec<_> = touched.map(|of| (of.base, of.bytes)).collect();
         assert_eq!(
             touched,
             [(80 * PAGE + 8, PAGE - 8), (50 * PAGE, PAGE), (51 * PAGE, 8)]

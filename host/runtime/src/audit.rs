@@ -14,27 +14,27 @@ use crate::traced::TraceEvent;
 /// Both verdicts of a launch.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
-    /// Precise mode leaves global memory to the cells.
+    /// The cells judge the launch, because only barriers order its threads.
     pub cells_decide: bool,
     /// Why not: something orders threads in ways that the cells do not follow.
     pub release_capable: bool,
     /// Bytes of a granule of global, and of shared memory.
     pub granules: (u32, u32),
     /// What the cells recorded: the first conflict of every pair of witnesses.
-    pub cells: Vec<Conflict>,
+    pub cells: Vec<AuditedRace>,
     /// Records that found no room, and what else the cells could not say.
     pub counters: log::Counters,
     /// Every race that happens-before over all accesses has found.
-    pub happens_before: Vec<Conflict>,
+    pub happens_before: Vec<AuditedRace>,
     /// Every race that happens-before has found in the journal, if the kernel has kept one.
-    pub journal: Option<Vec<Conflict>>,
+    pub journal: Option<Vec<AuditedRace>>,
     /// What happens-before has received, in the order of the launch.
     pub traced: Vec<TraceEvent>,
 }
 
 /// Two accesses of which the later one raced, by their lines in the program's own PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Conflict {
+pub struct AuditedRace {
     /// Line of the later access.
     pub line: u32,
     /// Line of the earlier access.
@@ -74,12 +74,12 @@ impl Audit {
         self.cells.extend(records.iter().map(|record| {
             let (owner, address) = match checker::is_shared(record) {
                 true => {
-                    let (owner, at) = pending.in_shared(u64::from(record.cta), record.address);
-                    (Some(owner), at)
+                    let at = pending.in_shared(u64::from(record.cta), record.address);
+                    (Some(at.owner), at.offset)
                 }
                 false => (None, record.address),
             };
-            Conflict {
+            AuditedRace {
                 line: line(record.site),
                 earlier: line(record.previous_site),
                 thread: record.thread,

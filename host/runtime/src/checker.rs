@@ -27,7 +27,7 @@ use crate::host_calls::HostCalls;
 use crate::log::{self, Event, Level, Thread, Writer};
 use crate::names;
 use crate::options::{Options, Prove};
-use crate::proofs::Raced;
+use crate::proofs::{Raced, RacedPair};
 use crate::repair::Pair;
 use crate::shadow_memory::{Conflict, Drained, ShadowMemory};
 use crate::source_position;
@@ -105,7 +105,7 @@ pub struct Checker {
     requests: u64,
     /// Source of the instructions that make them, by module and offset.
     callers: HashMap<(u32, u32), Vec<log::Frame>>,
-    /// Somebody reads what would repair a race.
+    /// What would repair a race is read.
     advises: bool,
     /// How much the witnesses of pairs of sites say whose launches are recorded.
     recorded: HashMap<[u32; 2], log::Rank>,
@@ -320,7 +320,7 @@ impl Checker {
         (module.code.is_rewritten() && kernel.instrumented).then_some(kernel.param_bytes)
     }
 
-    /// Whether a module has kernels with checks of whose threads nobody knows how much stack they need.
+    /// Whether a module has kernels with checks for whose threads it is not known how much stack they need.
     pub fn has_unknown_stack(&self, key: ModuleKey) -> bool {
         let module = self.modules.get(&key.0);
         let module = module.filter(|module| module.code.is_rewritten());
@@ -343,7 +343,7 @@ impl Checker {
         (1 << global, 1 << shared.unwrap_or(2))
     }
 
-    /// What the cells have recorded in the last launch, whoever judges it.
+    /// What the cells have recorded in the last launch, whether they judge it or not.
     pub(crate) fn recorded(
         &mut self,
         device: &dyn Device,
@@ -669,7 +669,7 @@ impl Checker {
         let in_shared = |address| pending.in_shared(0, address);
         let span = match (is_shared(record), span.map(in_shared)) {
             (false, _) => *span,
-            (true, [(low, first), (high, last)]) if low == high => [first, last],
+            (true, [low, high]) if low.owner == high.owner => [low.offset, high.offset],
             // The shared memory of several blocks.
             (true, _) => [0, u64::MAX],
         };
@@ -695,7 +695,7 @@ impl Checker {
             why: log::Why::Unordered,
             locks: Vec::new(),
             address: match is_shared(record) {
-                true => in_shared(record.address).1,
+                true => in_shared(record.address).offset,
                 false => record.address,
             },
             span,
@@ -738,7 +738,10 @@ impl Checker {
             return false;
         };
         let known = module.known.entry(launch.kernel.clone()).or_default();
-        known.insert((space, [a.min(b), a.max(b)]));
+        known.insert(RacedPair {
+            space,
+            offsets: [a.min(b), a.max(b)],
+        });
         true
     }
 

@@ -277,8 +277,8 @@ impl Chooser {
             && (excluded_ranges.is_empty() || !is_in(excluded_ranges))
     }
 
-    /// A launch has begun, and the next one comes; with what was decided of it.
-    pub(crate) fn begun(&mut self, kernel: &str, decided: Option<NotChosen>) {
+    /// A launch has started, and the next one comes; with what was decided of it.
+    pub(crate) fn started(&mut self, kernel: &str, decided: Option<NotChosen>) {
         let named = self.names(kernel);
         let counts = named.is_ok() && decided != Some(NotChosen::NvtxRange);
         self.launches += u64::from(counts);
@@ -359,7 +359,7 @@ mod tests {
         });
         let mut launch = |kernel: &str| {
             let chosen = chooser.chooses(kernel);
-            chooser.begun(kernel, chosen.err());
+            chooser.started(kernel, chosen.err());
             chosen
         };
         use NotChosen::*;

@@ -1,6 +1,6 @@
 //! Which of the accesses that threads have made are proved, and which are checked.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use prove::Argument;
 use ptx::ast::{Module, Space};
@@ -52,7 +52,7 @@ impl Accesses {
     /// checked, by whether it has a check.
     pub(crate) fn executed(
         &self,
-        counts: &[(u32, u64)],
+        counts: &BTreeMap<u32, u64>,
         proved: Option<&Proved>,
         is_checked: impl Fn(bool) -> bool,
     ) -> Executed {

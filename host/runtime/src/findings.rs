@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shadow::hb::{Engine, Launched, Location, MemoryOrder, OpKind, Race, Stats, Thread};
 
 use crate::happens_before::Unordered;
-use crate::instructions::Instructions;
+use crate::instructions::{Instructions, NumberedSite};
 use crate::locking;
 use crate::log::{self, Misuse};
 use crate::pairs::{Found, is_shared};
@@ -154,7 +154,7 @@ pub struct Findings {
     /// What barriers were misused by two sites, by whom first, and how often.
     pub(crate) misuses: BTreeMap<Misused, (Thread, u64)>,
     pub(crate) doubts: Doubts,
-    /// Pairs of sites that barriers alone do not order, where somebody asks.
+    /// Pairs of sites that barriers alone do not order, where that is asked for.
     pub(crate) unordered_by_barriers: Unordered,
     /// Strong conflicts that are not judged, since swaps whose values are not known may have written the version.
     pub(crate) under_versions: u64,
@@ -237,7 +237,7 @@ impl Findings {
     }
 
     /// The sites of everything that is to be reported, with their numbers.
-    pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, Option<&log::Site>)> {
+    pub(crate) fn sites(&self) -> impl Iterator<Item = NumberedSite<'_>> {
         let races = self.found.iter().map(|found| &found.race);
         let pairs = races.map(|race| [race.earlier.site, race.later.site]);
         let misused = self.misuses.keys().map(|of| [of.before, of.now]);
@@ -250,7 +250,7 @@ impl Findings {
             .flatten()
             .chain(locked)
             .chain(flags)
-            .map(|number| (number, self.instructions.site(number)))
+            .map(|number| self.instructions.numbered(number))
     }
 }
 

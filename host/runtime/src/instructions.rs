@@ -88,6 +88,13 @@ impl Meaning {
     }
 }
 
+/// A site of the engine.
+pub(crate) struct NumberedSite<'a> {
+    pub(crate) number: u32,
+    /// None where no instruction has the number.
+    pub(crate) site: Option<&'a log::Site>,
+}
+
 impl Instructions {
     /// Reads the original module. `loaded` turns a byte offset in its text into one in the text that
     /// was loaded; where that has an instruction twice, `copied` gives the offset of the second one.
@@ -230,6 +237,12 @@ impl Instructions {
         self.sites.get(number as usize)
     }
 
+    /// A site with its number.
+    pub(crate) fn numbered(&self, number: u32) -> NumberedSite<'_> {
+        let site = self.site(number);
+        NumberedSite { number, site }
+    }
+
     /// Where an access begins in the original text, by its number.
     pub(crate) fn offset(&self, number: u32) -> Option<u32> {
         self.offsets.get(number as usize).copied()
@@ -277,7 +290,7 @@ fn waited(instruction: &Instruction) -> Waited {
 }
 
 /// What an operation on an mbarrier does to the memory where that lies. Operations on an object are
-/// atomic whoever makes them; that memory is one is written like any data. That it is none any more is
+/// atomic, whichever threads make them; that memory is one is written like any data. That it is none any more is
 /// not: libraries invalidate when all have waited, which they need not know of one another, and who
 /// still uses the object is reported.
 fn mbarrier(op: MbarrierOp, site: u32) -> Option<Access> {

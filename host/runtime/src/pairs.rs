@@ -94,11 +94,22 @@ pub(crate) struct Pairs {
     pub(crate) latest: Option<Vec<Race>>,
 }
 
-/// Sites, the smaller number first, whether in shared memory, and what is wrong.
-pub(crate) type Key = (u32, u32, bool, Class);
+/// What the races of a pair have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    /// The smaller number first.
+    sites: [u32; 2],
+    /// In shared memory.
+    shared: bool,
+    class: Class,
+}
 
 fn key(class: Class, location: Location, [a, b]: [u32; 2]) -> Key {
-    (a.min(b), a.max(b), is_shared(location), class)
+    Key {
+        sites: [a.min(b), a.max(b)],
+        shared: is_shared(location),
+        class,
+    }
 }
 
 /// How far apart the threads of a race are; more is greater.
@@ -145,7 +156,7 @@ impl Found {
 
 impl Pairs {
     /// Counts a race, and keeps it if it is the first of its pair, or says more than that. `stores`:
-    /// both sides are. Gives the race back if somebody is to look at its values.
+    /// both sides are. Gives the race back if its values are to be looked at.
     pub(crate) fn keep(&mut self, class: Class, race: Race, stores: bool) -> Option<Open> {
         if let Some(every) = self.every.as_mut().filter(|_| class == Class::Race) {
             every.push(race);
@@ -290,7 +301,7 @@ impl Pairs {
         }
     }
 
-    /// Looks for the causes of what was found just now. The counter of a barrier of the grid is nobody's flag.
+    /// Looks for the causes of what was found just now. The counter of a barrier of the grid is no flag.
     pub(crate) fn explain(
         &mut self,
         engine: &Engine,

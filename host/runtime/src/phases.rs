@@ -5,12 +5,17 @@ use std::collections::HashMap;
 use events::Misuse;
 use ptx::isa::MbarrierOp;
 
-/// Where an mbarrier is: whose shared memory, and the offset there.
-pub(crate) type At = (u64, u64);
+/// A place in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SharedPlace {
+    /// The CTA whose memory it is.
+    pub(crate) owner: u64,
+    pub(crate) offset: u64,
+}
 
 /// All mbarriers of a launch.
 #[derive(Debug, Default)]
-pub(crate) struct Mbarriers(HashMap<At, Counts>);
+pub(crate) struct Mbarriers(HashMap<SharedPlace, Counts>);
 
 /// What an mbarrier waits for in the current phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +57,7 @@ impl Mbarriers {
     /// what is wrong with it.
     pub(crate) fn operate(
         &mut self,
-        at: At,
+        at: SharedPlace,
         op: MbarrierOp,
         expects: bool,
         count: u32,
@@ -70,7 +75,7 @@ impl Mbarriers {
     }
 
     /// Counts an operation. True if it ends the phase.
-    fn count(&mut self, at: At, op: MbarrierOp, expects: bool, count: i64) -> bool {
+    fn count(&mut self, at: SharedPlace, op: MbarrierOp, expects: bool, count: i64) -> bool {
         let (arrivals, bytes) = if expects { (1, count) } else { (count, 0) };
         let Some(of) = self.0.get_mut(&at) else {
             if op == MbarrierOp::Init {
@@ -111,14 +116,14 @@ impl Mbarriers {
 
     /// Whether a thread that has waited for a phase with a parity, 0 or 1, is recorded so late that the next
     /// one is over as well.
-    pub(crate) fn is_late(&self, at: At, parity: u64) -> bool {
+    pub(crate) fn is_late(&self, at: SharedPlace, parity: u64) -> bool {
         let over = self.0.get(&at).map_or(0, |of| of.over);
         // The first phase has parity 0; the last one that is over, of `over`.
         over > 0 && (over - 1) & 1 != parity
     }
 
     /// Bytes of a copy have come. True if that ends the phase.
-    pub(crate) fn complete(&mut self, at: At, bytes: i64) -> bool {
+    pub(crate) fn complete(&mut self, at: SharedPlace, bytes: i64) -> bool {
         let Some(of) = self.0.get_mut(&at) else {
             return false;
         };
@@ -131,9 +136,13 @@ impl Mbarriers {
 mod tests {
     use super::*;
 
+    fn place(owner: u64, offset: u64) -> SharedPlace {
+        SharedPlace { owner, offset }
+    }
+
     #[test]
-    fn parities_tell_phases_apart() {
-        let (mut all, at) = (Mbarriers::default(), (0, 8));
+    fn parities_distinguish_phases() {
+        let (mut all, at) = (Mbarriers::default(), place(0, 8));
         all.operate(at, MbarrierOp::Init, false, 1);
         // Nothing is over, and the phase before the first has parity 1.
         assert!(!all.is_late(at, 1));
@@ -145,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_phase_waits_for_arrivals_and_bytes() {
-        let (mut all, at) = (Mbarriers::default(), (1, 64));
+        let (mut all, at) = (Mbarriers::default(), place(1, 64));
         let mut operate = |op, expects, count| {
             let (over, misuse) = all.operate(at, op, expects, count);
             assert_eq!(misuse, None);
@@ -166,7 +175,7 @@ mod tests {
 
     #[test]
     fn arrivals_beyond_those_expected_are_reported() {
-        let (mut all, at) = (Mbarriers::default(), (0, 0));
+        let (mut all, at) = (Mbarriers::default(), place(0, 0));
         let mut operate = |op, expects, count| all.operate(at, op, expects, count).1;
         let strange = Some(Misuse::NotMbarrier);
         assert_eq!(operate(MbarrierOp::Arrive, false, 1), strange);

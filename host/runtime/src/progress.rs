@@ -2,7 +2,7 @@
 //!
 //! The checked process draws the line itself, so that it is gone before a launch returns and before the
 //! device prints. It stands below the cursor, which stays where the program has left it. When a process
-//! ends with a line on the terminal, a file beside its log tells the command line to [`wipe`] it.
+//! ends with a line on the terminal, a file beside its log asks the command line to [`wipe`] it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ pub(crate) fn found() {
 pub fn go_on(done: u64, ctas: u64) -> bool {
     if is_enabled() && is_due() {
         let found = FOUND.load(Ordering::Relaxed);
-        draw(Some((done, ctas)), found);
+        draw(Some(Progress { done, ctas }), found);
     }
     interrupts::caught().is_none()
 }
@@ -147,10 +147,16 @@ fn is_due() -> bool {
     next != 0 && now >= next && mine(()).is_ok()
 }
 
-fn draw(progress: Option<(u64, u64)>, found: u64) {
+/// How far a launch is: CTAs that have ended, of all.
+struct Progress {
+    done: u64,
+    ctas: u64,
+}
+
+fn draw(progress: Option<Progress>, found: u64) {
     let mut line = line();
     let far = match progress {
-        Some((done, ctas)) => {
+        Some(Progress { done, ctas }) => {
             format!(": {} of {}", number(done), counted(ctas, "block"))
         }
         None => String::new(),

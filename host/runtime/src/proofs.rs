@@ -41,7 +41,7 @@ pub(crate) struct Proved {
     pub(crate) proof: Proof,
     /// By access, in text order: the byte offset and the line of its instruction in the program's own text.
     instructions: Vec<(u32, u32)>,
-    /// The same if nobody asks for the races of earlier launches, where there are any.
+    /// The same without the races of earlier launches, where there are any.
     besides: Option<Proof>,
     /// The statements of the accesses that are proved, or of which only known races are left.
     statements: BTreeSet<usize>,
@@ -49,7 +49,7 @@ pub(crate) struct Proved {
     known_among_writes: BTreeSet<usize>,
     /// How it is counted.
     pub(crate) counts: log::Proof,
-    /// In what the launch touches of global memory lies, once somebody has asked.
+    /// In what the launch touches of global memory lies, once it has been asked for.
     bounds: OnceLock<Option<Arc<Footprint>>>,
 }
 
@@ -133,9 +133,17 @@ impl Proved {
     }
 }
 
-/// Pairs of instructions that have raced: in which memory, and their byte offsets in the program's own text, the lower
-/// one first.
-pub(crate) type Raced = BTreeSet<(log::Space, [u32; 2])>;
+/// Two instructions that have raced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RacedPair {
+    /// In which memory.
+    pub(crate) space: log::Space,
+    /// Their byte offsets in the program's own text, the lower one first.
+    pub(crate) offsets: [u32; 2],
+}
+
+/// Pairs of instructions that have raced.
+pub(crate) type Raced = BTreeSet<RacedPair>;
 
 /// How much work a proof may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -352,11 +360,12 @@ impl Kernel {
                 self.summary.prove_by_bits(&launch, &mut effort)
             }
         };
-        let index_of = |offset: &u32| self.offsets.iter().position(|of| of == offset);
-        let races_here = races.iter().filter_map(|(space, [a, b])| {
+        let index_of = |offset: u32| self.offsets.iter().position(|of| *of == offset);
+        let races_here = races.iter().filter_map(|pair| {
+            let [a, b] = pair.offsets;
             let (a, b) = (index_of(a)?, index_of(b)?);
             Some(KnownPair {
-                space: *space,
+                space: pair.space,
                 accesses: [a.min(b), a.max(b)],
             })
         });

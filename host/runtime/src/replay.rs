@@ -13,15 +13,15 @@ use shadow::layout::{
 };
 
 use crate::happens_before::HappensBefore;
-use crate::phases::Mbarriers;
+use crate::phases::{Mbarriers, SharedPlace};
 
 /// Reads a journal from its first entry to its last.
 pub(crate) struct Replay<'a> {
     engine: HappensBefore,
     /// Turns a byte offset in the module's original text into one in the text that was loaded.
     loaded: &'a dyn Fn(u32) -> u32,
-    /// Whose shared memory a place of a thread of a CTA is in, and its offset there.
-    in_shared: &'a dyn Fn(u64, u64) -> (u64, u64),
+    /// Where an address in shared memory is, as a thread of a CTA has it.
+    in_shared: &'a dyn Fn(u64, u64) -> SharedPlace,
     shape: Shape,
     /// The number of the entry, from 1.
     now: u32,
@@ -85,7 +85,7 @@ impl<'a> Replay<'a> {
         engine: HappensBefore,
         shape: Shape,
         loaded: &'a dyn Fn(u32) -> u32,
-        in_shared: &'a dyn Fn(u64, u64) -> (u64, u64),
+        in_shared: &'a dyn Fn(u64, u64) -> SharedPlace,
     ) -> Self {
         Self {
             engine,
@@ -112,7 +112,7 @@ impl<'a> Replay<'a> {
         if space == Space::Global {
             return address;
         }
-        let (owner, offset) = (self.in_shared)(cta, address);
+        let SharedPlace { owner, offset } = (self.in_shared)(cta, address);
         let rank = self.shape.rank_of(cta, owner);
         match owner == cta {
             true => offset,

@@ -1,10 +1,10 @@
 //! Checked launches on a real driver: those in flight, and what becomes of them.
 //!
 //! A launch is armed when the program asks for it, and drained when an event behind it has been
-//! passed: whenever the program waits for the device, when room is needed, and otherwise by whoever
-//! calls [`Session::poll`] now and then. The program never waits for a check, with one exception: where
+//! passed: whenever the program waits for the device, when room is needed, and otherwise at a
+//! call of [`Session::poll`] now and then. The program never waits for a check, with one exception: where
 //! a launch needs what another still uses (the one journal, a record slot in the tables, cells that have to
-//! be renewed), it waits for that one, [`PATIENCE`] at most, and goes on unchecked.
+//! be renewed), it waits for that one, [`TIMEOUT`] at most, and goes on unchecked.
 
 mod contexts;
 mod interrupt;
@@ -20,7 +20,7 @@ use crate::checker::{Checker, Extent, Invocation, LaunchOutcome, ModuleKey, Pend
 use crate::happens_before::HappensBefore;
 
 /// How long a launch waits for others in whose place it wants to be checked.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the user should know who checks beside other processes.
 const SHARED: &str = "the device is shared by MPS: a kernel that fails ends the kernels of other clients as well, and where MPS limits a client's memory, the shadow memory is smaller";
@@ -127,7 +127,7 @@ pub struct Session {
     asked: Vec<InFlight>,
     /// The one whose progress is shown.
     shown: Option<u64>,
-    /// Somebody has waited for them in vain, and none has ended since.
+    /// They have been waited for in vain, and none has ended since.
     stuck: bool,
     /// Record slots of nodes of graphs, by context and value of the hidden parameter.
     record_slots: HashMap<(u64, u64), usize>,
@@ -233,7 +233,7 @@ impl Session {
             (None, Err(error)) if gpu.passed(&flight.events[0]).is_err() => {
                 self.complete(flight, Some(error.to_string()));
             }
-            // Nobody will know when it has ended.
+            // It will not be known when it has ended.
             (None, Err(error)) => {
                 let why = format!("the launch cannot be followed: {error}");
                 self.abandon(flight.launches, &why);
@@ -415,11 +415,11 @@ impl Session {
     }
 
     /// Drains what ends within a time. False if something is in flight then.
-    pub fn settle(&mut self, patience: Duration) -> bool {
+    pub fn settle(&mut self, timeout: Duration) -> bool {
         let started = Instant::now();
         self.poll();
         while !self.flights.is_empty() {
-            if !self.wait(started, patience) {
+            if !self.wait(started, timeout) {
                 return false;
             }
         }
@@ -432,7 +432,7 @@ impl Session {
         if !self.gpus.contains_key(&context) {
             return;
         }
-        self.settle(PATIENCE);
+        self.settle(TIMEOUT);
         let (gone, left) = std::mem::take(&mut self.flights)
             .into_iter()
             .partition(|flight: &InFlight| flight.context == context);
@@ -454,7 +454,7 @@ impl Session {
 
     /// Gives cells and journal back to a program that has no memory left; true when it should ask again.
     pub fn yield_cells(&mut self, context: u64) -> bool {
-        self.settle(PATIENCE);
+        self.settle(TIMEOUT);
         match self.gpus.get_mut(&context) {
             Some(gpu) => self.checker.yield_cells(gpu),
             None => false,
@@ -474,7 +474,7 @@ impl Session {
                     self.poll();
                 }
                 Err(_) if self.stuck || self.flights.is_empty() => break,
-                Err(_) if self.wait(started, PATIENCE) => {}
+                Err(_) if self.wait(started, TIMEOUT) => {}
                 Err(_) => {
                     self.stuck = true;
                     break;
@@ -504,9 +504,9 @@ impl Session {
     }
 
     /// Waits a little and drains. False when the time is over.
-    fn wait(&mut self, started: Instant, patience: Duration) -> bool {
+    fn wait(&mut self, started: Instant, timeout: Duration) -> bool {
         let waited = started.elapsed();
-        if waited >= patience {
+        if waited >= timeout {
             return false;
         }
         // As long again as it has taken, within reason.
@@ -579,7 +579,7 @@ impl Session {
         }
     }
 
-    /// Nobody will know what launches find.
+    /// It will not be known what launches find.
     fn abandon(&mut self, launches: Vec<Armed>, why: &str) {
         for launch in launches {
             self.checker.abandon(launch.pending, why);

@@ -63,7 +63,7 @@ struct Step {
 
 impl At {
     /// The place of a graph's node. `stream` is what a person calls the stream of a context that the graph is launched
-    /// into; `may_overlap` tells whether there may be work that nothing orders with this.
+    /// into; `may_overlap` says whether there may be work that nothing orders with this.
     pub fn of_node(turn: Turn, stream: &str, context: u64, may_overlap: bool) -> Self {
         Self {
             turn,
@@ -499,7 +499,7 @@ impl Streams {
         }
     }
 
-    /// Pieces that a piece of work conflicts with and is ordered behind only if threads of the host tell each other what
+    /// Pieces that a piece of work conflicts with and is ordered behind only if threads of the host pass on to each other what
     /// they have waited for.
     pub(crate) fn assumed<'a>(&'a self, piece: &'a Piece) -> impl Iterator<Item = &'a Piece> {
         let now = piece.touched.followed();
@@ -635,10 +635,21 @@ fn stand_behind(behind: &mut VecDeque<Piece>, piece: Piece) {
     }
 }
 
-/// The footprint of a call on the host that touches ranges of memory: first bytes, lengths, and how.
-pub fn footprint(ranges: impl IntoIterator<Item = (u64, u64, Call)>) -> Footprint {
+/// A range of memory that a call on the host, or a request of a grid, touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallRange {
+    /// The first address.
+    pub base: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// What is done there.
+    pub call: Call,
+}
+
+/// The footprint of a call that touches ranges of memory.
+pub fn footprint(ranges: impl IntoIterator<Item = CallRange>) -> Footprint {
     let mut print = Footprint::default();
-    for (base, bytes, call) in ranges {
+    for CallRange { base, bytes, call } in ranges {
         let touch = Touch {
             writes: call != Call::CopyFrom,
             wide: false,

@@ -23,8 +23,22 @@ use crate::findings::Findings;
 use crate::log;
 use crate::pairs::Class;
 
-/// Something that is in the way of a proof: at an instruction, by what, and the instruction that has brought the value.
-type Reason = (u32, Obstacle, u32);
+/// Something that is in the way of a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Reason {
+    /// Byte offset of the instruction.
+    offset: u32,
+    obstacle: Obstacle,
+    /// Byte offset of the instruction that has brought the value.
+    from: u32,
+}
+
+/// Where an instruction is.
+pub(crate) struct Place {
+    pub(crate) ptx_line: u32,
+    /// Its source.
+    pub(crate) frames: Vec<log::Frame>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Obstacle {
@@ -52,14 +66,20 @@ impl Observer for Obstacles {
     fn depends(&mut self, threads: Executing, decides: Decides, on: Sources, from: u32) {
         let excused = decides != Decides::Flow && self.proved.contains(&threads.offset);
         if !excused {
-            self.found
-                .insert((threads.offset, Obstacle::Value(decides, on), from));
+            self.found.insert(Reason {
+                offset: threads.offset,
+                obstacle: Obstacle::Value(decides, on),
+                from,
+            });
         }
     }
 
     fn requested(&mut self, threads: Executing, _: usize) {
-        self.found
-            .insert((threads.offset, Obstacle::Launches, threads.offset));
+        self.found.insert(Reason {
+            offset: threads.offset,
+            obstacle: Obstacle::Launches,
+            from: threads.offset,
+        });
     }
 }
 
@@ -71,26 +91,28 @@ impl Obstacles {
         }
     }
 
-    /// The answer for a launch that was listened to. `place` turns a byte offset in the module's text into a line and
-    /// its source.
+    /// The answer for a launch that was listened to. `place` says where a byte offset in the module's text is.
     pub(crate) fn answer(
         &self,
         findings: &Findings,
         failed: Option<&str>,
-        place: impl Fn(u32) -> (u32, Vec<log::Frame>),
+        place: impl Fn(u32) -> Place,
     ) -> log::Verified {
         let because = |text: &str, offset: u32, from: u32| {
-            let (ptx_line, frames) = place(offset);
-            let (from_ptx_line, from_frames) = match from == offset {
-                true => (0, Vec::new()),
+            let at = place(offset);
+            let from = match from == offset {
+                true => Place {
+                    ptx_line: 0,
+                    frames: Vec::new(),
+                },
                 false => place(from),
             };
             log::Because {
                 text: text.to_owned(),
-                ptx_line,
-                frames,
-                from_ptx_line,
-                from_frames,
+                ptx_line: at.ptx_line,
+                frames: at.frames,
+                from_ptx_line: from.ptx_line,
+                from_frames: from.frames,
             }
         };
         let others = findings.explored.iter().map(|of| &of.findings);
@@ -121,9 +143,18 @@ impl Obstacles {
         }
         let unordered = findings.unordered_by_barriers.pairs.iter().map(|pair| {
             let [earlier, later] = pair.map(|site| offset_of(findings, site));
-            (later, Obstacle::Order, earlier)
+            Reason {
+                offset: later,
+                obstacle: Obstacle::Order,
+                from: earlier,
+            }
         });
-        for (offset, obstacle, from) in self.found.iter().copied().chain(unordered) {
+        for reason in self.found.iter().copied().chain(unordered) {
+            let Reason {
+                offset,
+                obstacle,
+                from,
+            } = reason;
             match obstacle {
                 Obstacle::Value(decides, Sources { schedule: true, .. }) => {
                     unknown.push(because(&by_order(decides), offset, from));

@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Tallies(Arc<Mutex<BTreeMap<u32, u64>>>);
 
 impl Tallies {
-    /// Those that have been left: the byte offset of an instruction in the module's text, and how many threads have
+    /// Those that have been left, by the byte offset of an instruction in the module's text: how many threads have
     /// executed it, each as often as it has.
-    pub fn take(&self) -> Vec<(u32, u64)> {
+    pub fn take(&self) -> BTreeMap<u32, u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *all).into_iter().collect()
+        std::mem::take(&mut *all)
     }
 }
 
 /// What one thread of the host has counted; leaves it when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Tally<'a> {
-    /// By op; empty where nobody wants to know.
+    /// By op; empty where it is not asked for.
     counts: Vec<u64>,
     /// Where to leave them, and the byte offset of each op's instruction.
     to: Option<(&'a Tallies, &'a [u32])>,

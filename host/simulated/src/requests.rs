@@ -16,7 +16,7 @@ use super::backend::Grid;
 use report::log::{self, Call};
 use runtime::Ancestor;
 use runtime::backend::Backend;
-use runtime::streams::{At, footprint};
+use runtime::streams::{At, CallRange, footprint};
 
 /// The streams of a grid.
 #[derive(Default)]
@@ -165,7 +165,8 @@ impl CheckedSim {
                 read.map_err(|_| outside(request, from, bytes, false))?;
                 let written = memory.write(to, &data);
                 written.map_err(|_| outside(request, to, bytes, true))?;
-                let ranges = [(from, bytes, Call::CopyFrom), (to, bytes, Call::CopyTo)];
+                let range = |base, call| CallRange { base, bytes, call };
+                let ranges = [range(from, Call::CopyFrom), range(to, Call::CopyTo)];
                 self.pass_touched(asked.at, &ranges);
                 Ok(())
             }
@@ -176,7 +177,12 @@ impl CheckedSim {
             } => {
                 let filled = self.device.memory_mut().fill(address, value, bytes);
                 filled.map_err(|_| outside(request, address, bytes, true))?;
-                self.pass_touched(asked.at, &[(address, bytes, Call::Fill)]);
+                let range = CallRange {
+                    base: address,
+                    bytes,
+                    call: Call::Fill,
+                };
+                self.pass_touched(asked.at, &[range]);
                 Ok(())
             }
             Wanted::Record(_) | Wanted::Wait(_) => Ok(()),
@@ -217,7 +223,7 @@ impl CheckedSim {
     }
 
     /// Notifies the checker of memory that a request has touched.
-    fn pass_touched(&mut self, at: Option<At>, ranges: &[(u64, u64, Call)]) {
+    fn pass_touched(&mut self, at: Option<At>, ranges: &[CallRange]) {
         if let (Some(checker), Some(at)) = (&mut self.checker, at) {
             checker.called(at, footprint(ranges.iter().copied()));
         }

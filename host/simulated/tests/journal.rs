@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::common::{Rig, launch, load};
 use report::log::Launch as Logged;
-use runtime::audit::Conflict;
+use runtime::audit::AuditedRace;
 use runtime::{Choice, Mode, Options, Prove};
 use simt::{Launch, Schedule};
 
@@ -172,7 +172,7 @@ fn overwritten_flags(pause: u32) -> String {
 }
 
 /// Words that race.
-fn words<'a>(conflicts: impl IntoIterator<Item = &'a Conflict>) -> BTreeSet<u64> {
+fn words<'a>(conflicts: impl IntoIterator<Item = &'a AuditedRace>) -> BTreeSet<u64> {
     let addresses = conflicts.into_iter().map(|conflict| conflict.address);
     addresses.collect()
 }

@@ -4,7 +4,7 @@
 //! of its grid and those of its blocks. Comparisons may be joined by `&&`, and a chain (`0 <= offset < n`) holds if
 //! each of its comparisons does. Arithmetic is exact: nothing wraps around.
 //!
-//! A parameter is an integer of 1, 2, 4 or 8 bytes and is read as a signed number, since PTX does not tell `int` from
+//! A parameter is an integer of 1, 2, 4 or 8 bytes and is read as a signed number, since PTX does not distinguish `int` from
 //! `unsigned`. `arg0`, `arg1` and so on are the parameters by position; the names of the PTX are known too.
 
 use std::fmt;
@@ -48,23 +48,23 @@ pub(crate) enum Relation {
 
 /// A sum, product or remainder. `Name` is replaced by `Of` when the kernel is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Term {
+pub(crate) enum Expression {
     Number(i128),
     Name(String, usize),
     Of(Quantity),
-    Sum(Box<Term>, Box<Term>),
-    Difference(Box<Term>, Box<Term>),
-    Product(Box<Term>, Box<Term>),
+    Sum(Box<Expression>, Box<Expression>),
+    Difference(Box<Expression>, Box<Expression>),
+    Product(Box<Expression>, Box<Expression>),
     /// By a positive number, with a result that is not negative.
-    Remainder(Box<Term>, i128),
+    Remainder(Box<Expression>, i128),
 }
 
 /// A comparison of two terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    pub(crate) left: Term,
+    pub(crate) left: Expression,
     pub(crate) relation: Relation,
-    pub(crate) right: Term,
+    pub(crate) right: Expression,
 }
 
 /// An assumption that is not about a kernel yet.
@@ -259,9 +259,9 @@ impl Assumed {
     }
 }
 
-impl Term {
+impl Expression {
     fn about(&self, names: &Names) -> Result<Self, Wrong> {
-        let both = |a: &Term, b: &Term| {
+        let both = |a: &Expression, b: &Expression| {
             Ok::<_, Wrong>((Box::new(a.about(names)?), Box::new(b.about(names)?)))
         };
         Ok(match self {
@@ -360,34 +360,34 @@ impl Parser {
         found.map(|(_, relation)| relation)
     }
 
-    fn sum(&mut self) -> Result<Term, Wrong> {
+    fn sum(&mut self) -> Result<Expression, Wrong> {
         self.sum_within(0)
     }
 
-    fn sum_within(&mut self, depth: usize) -> Result<Term, Wrong> {
+    fn sum_within(&mut self, depth: usize) -> Result<Expression, Wrong> {
         let mut sum = self.product(depth)?;
         loop {
             if self.takes("+") {
-                sum = Term::Sum(Box::new(sum), Box::new(self.product(depth)?));
+                sum = Expression::Sum(Box::new(sum), Box::new(self.product(depth)?));
             } else if self.takes("-") {
-                sum = Term::Difference(Box::new(sum), Box::new(self.product(depth)?));
+                sum = Expression::Difference(Box::new(sum), Box::new(self.product(depth)?));
             } else {
                 return Ok(sum);
             }
         }
     }
 
-    fn product(&mut self, depth: usize) -> Result<Term, Wrong> {
+    fn product(&mut self, depth: usize) -> Result<Expression, Wrong> {
         let mut product = self.factor(depth)?;
         loop {
             if self.takes("*") {
-                product = Term::Product(Box::new(product), Box::new(self.factor(depth)?));
+                product = Expression::Product(Box::new(product), Box::new(self.factor(depth)?));
             } else if self.takes("%") {
                 self.skip();
                 let column = self.at + 1;
                 match self.factor(depth)? {
-                    Term::Number(by) if by > 0 => {
-                        product = Term::Remainder(Box::new(product), by);
+                    Expression::Number(by) if by > 0 => {
+                        product = Expression::Remainder(Box::new(product), by);
                     }
                     _ => {
                         let text = "a positive number is expected after %".to_owned();
@@ -400,13 +400,16 @@ impl Parser {
         }
     }
 
-    fn factor(&mut self, depth: usize) -> Result<Term, Wrong> {
+    fn factor(&mut self, depth: usize) -> Result<Expression, Wrong> {
         if depth > DEPTH {
             return Err(self.wrong("too many parentheses"));
         }
         if self.takes("-") {
             let of = self.factor(depth + 1)?;
-            return Ok(Term::Difference(Box::new(Term::Number(0)), Box::new(of)));
+            return Ok(Expression::Difference(
+                Box::new(Expression::Number(0)),
+                Box::new(of),
+            ));
         }
         if self.takes("(") {
             let sum = self.sum_within(depth + 1)?;
@@ -432,12 +435,14 @@ impl Parser {
                     Some(digits) => i64::from_str_radix(digits, 16),
                     None => word.parse(),
                 };
-                number.map(|of| Term::Number(of.into())).map_err(|_| Wrong {
-                    column,
-                    text: format!("`{word}` is no number below 2^63"),
-                })
+                number
+                    .map(|of| Expression::Number(of.into()))
+                    .map_err(|_| Wrong {
+                        column,
+                        text: format!("`{word}` is no number below 2^63"),
+                    })
             }
-            Some(_) if word != "%" => Ok(Term::Name(word, column)),
+            Some(_) if word != "%" => Ok(Expression::Name(word, column)),
             _ => {
                 self.at = start;
                 Err(self.wrong("a name or a number is expected"))

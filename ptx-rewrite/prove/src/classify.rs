@@ -1,7 +1,7 @@
 //! How values change from one iteration of a loop to the next, what ends loops, and the order in which a launch
 //! computes everything.
 
-use crate::graph::{Advance, Comparison, Graph, LoopFacts, Node, NodeId, Op, Origin, Test};
+use crate::graph::{Addend, Advance, Comparison, Graph, LoopFacts, Node, NodeId, Op, Origin, Test};
 use crate::interval::Interval;
 use crate::loops::Loops;
 use crate::problem::LoopId;
@@ -117,7 +117,7 @@ pub(crate) fn headers(graph: &mut Graph) {
 }
 
 /// A value as the sum of a value at the start of a loop and of others that stay the same during the loop.
-fn addends(graph: &Graph, from: NodeId, of: LoopId) -> Option<(NodeId, Vec<(NodeId, bool)>)> {
+fn addends(graph: &Graph, from: NodeId, of: LoopId) -> Option<(NodeId, Vec<Addend>)> {
     let mut addends = Vec::new();
     let mut at = graph.resolve(from);
     for _ in 0..CHAIN {
@@ -130,10 +130,16 @@ fn addends(graph: &Graph, from: NodeId, of: LoopId) -> Option<(NodeId, Vec<(Node
             } => {
                 let (left, right) = (graph.resolve(left), graph.resolve(right));
                 if stays(graph, right, of, 0) {
-                    addends.push((right, op == Op::Sub));
+                    addends.push(Addend {
+                        node: right,
+                        negated: op == Op::Sub,
+                    });
                     at = left;
                 } else if op == Op::Add && stays(graph, left, of, 0) {
-                    addends.push((left, false));
+                    addends.push(Addend {
+                        node: left,
+                        negated: false,
+                    });
                     at = right;
                 } else {
                     return None;

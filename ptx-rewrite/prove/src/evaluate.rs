@@ -12,12 +12,19 @@ use crate::family::{Family, Members};
 use crate::form::{Form, Symbols, Uniform};
 use crate::graph::{Compared, Condition, Graph, Node, NodeId, Origin};
 use crate::interval::{EVERY, Interval};
-use crate::problem::{Axis, LoopId, SymbolId, SymbolKind};
+use crate::problem::{Axis, LoopId, SymbolId, SymbolKind, Term};
 use crate::ssa::SharedVariable;
 use crate::value::{
     ALTERNATIVES, Alternative, Alternatives, Memory, Predicate, Rows, Value, any, both, centered,
     simplified,
 };
+
+/// A value that a joined value can have.
+pub(crate) struct Way {
+    node: NodeId,
+    /// What holds where it is this one.
+    when: Vec<Rows>,
+}
 
 /// A launch while its values are computed.
 pub(crate) struct Evaluation<'a> {
@@ -373,7 +380,8 @@ impl<'a> Evaluation<'a> {
             &Node::Select { on, yes, no } => {
                 let uniform = self.uniform_of([on, yes, no]);
                 let condition = self.predicate(on);
-                let ways = vec![(yes, condition.yes), (no, condition.no)];
+                let way = |node, when| Way { node, when };
+                let ways = vec![way(yes, condition.yes), way(no, condition.no)];
                 (self.merge(node, ways, uniform), uniform)
             }
             Node::Join { inputs, control } => {
@@ -385,7 +393,10 @@ impl<'a> Evaluation<'a> {
                 };
                 let ways = inputs.iter();
                 let ways = ways
-                    .map(|(input, path)| (*input, self.path(path)))
+                    .map(|(input, path)| Way {
+                        node: *input,
+                        when: self.path(path),
+                    })
                     .collect();
                 (self.merge(node, ways, uniform), uniform)
             }
@@ -452,7 +463,7 @@ impl<'a> Evaluation<'a> {
             }
         };
         Form {
-            terms: smallvec![(symbol, align)],
+            terms: smallvec![Term::new(symbol, align)],
             constant: 0,
         }
     }
@@ -485,19 +496,14 @@ impl<'a> Evaluation<'a> {
     }
 
     /// One of several values, each under conditions.
-    pub(crate) fn merge(
-        &mut self,
-        node: NodeId,
-        ways: Vec<(NodeId, Vec<Rows>)>,
-        uniform: Uniform,
-    ) -> Value {
+    pub(crate) fn merge(&mut self, node: NodeId, ways: Vec<Way>, uniform: Uniform) -> Value {
         if self.graph.items[node as usize].bits == 1 {
             let mut merged = Predicate {
                 yes: Vec::new(),
                 no: Vec::new(),
             };
-            for (value, when) in ways {
-                let value = self.predicate(value);
+            for Way { node, when } in ways {
+                let value = self.predicate(node);
                 merged.yes = any(&merged.yes, &both(&self.symbols, &when, &value.yes));
                 merged.no = any(&merged.no, &both(&self.symbols, &when, &value.no));
             }
@@ -506,11 +512,11 @@ impl<'a> Evaluation<'a> {
         let mut all: Alternatives = Alternatives::new();
         let mut memory: Option<Memory> = None;
         let mut complete = true;
-        for (value, when) in ways {
+        for Way { node, when } in ways {
             if when.is_empty() {
                 continue;
             }
-            let value = self.integer(value);
+            let value = self.integer(node);
             complete &= !value.is_empty();
             for of in value {
                 memory = Some(memory.map_or(of.memory, |known| known.either(of.memory)));

@@ -5,11 +5,11 @@
 //! is a symbol too, in a range of its own, so that nothing is known of its alignment, and the order of two allocations
 //! is not compared ([`operations`](crate::operations)).
 
-use crate::assume::{Assumed, Comparison, Names, Quantity, Relation, Term};
+use crate::assume::{Assumed, Comparison, Expression, Names, Quantity, Relation};
 use crate::form::{Form, Symbols, Uniform};
 use crate::graph::Node;
 use crate::interval::Interval;
-use crate::problem::{Axis, SymbolId, SymbolKind};
+use crate::problem::{Axis, SymbolId, SymbolKind, Term};
 use crate::value::{Memory, Rows};
 use crate::{Access, Launch, Reason};
 
@@ -212,7 +212,9 @@ impl Family {
         if of.relation != Relation::Equal {
             return None;
         }
-        if let (Term::Remainder(dividend, by), Term::Number(remainder)) = (&of.left, &of.right) {
+        if let (Expression::Remainder(dividend, by), Expression::Number(remainder)) =
+            (&of.left, &of.right)
+        {
             let form = self.linear(dividend)?;
             if !(0..*by).contains(remainder) {
                 return None;
@@ -231,7 +233,10 @@ impl Family {
 
     /// Replaces a symbol of a form that is 0 everywhere. None if none has a coefficient of 1 or -1.
     fn solve(&mut self, symbols: &Symbols, form: &Form) -> Option<()> {
-        let &(symbol, factor) = form.terms.iter().find(|(_, factor)| factor.abs() == 1)?;
+        let &Term {
+            variable: symbol,
+            coefficient: factor,
+        } = form.terms.iter().find(|term| term.coefficient.abs() == 1)?;
         let value = form
             .plus(-i128::from(factor), &Form::symbol(symbol))?
             .times(-i128::from(factor))?;
@@ -252,13 +257,13 @@ impl Family {
         Some(())
     }
 
-    fn linear(&self, term: &Term) -> Option<Form> {
+    fn linear(&self, term: &Expression) -> Option<Form> {
         match term {
-            Term::Number(number) => Some(Form::constant(*number)),
-            Term::Of(quantity) => self.form(*quantity),
-            Term::Sum(a, b) => self.linear(a)?.plus(1, &self.linear(b)?),
-            Term::Difference(a, b) => self.linear(a)?.plus(-1, &self.linear(b)?),
-            Term::Product(a, b) => {
+            Expression::Number(number) => Some(Form::constant(*number)),
+            Expression::Of(quantity) => self.form(*quantity),
+            Expression::Sum(a, b) => self.linear(a)?.plus(1, &self.linear(b)?),
+            Expression::Difference(a, b) => self.linear(a)?.plus(-1, &self.linear(b)?),
+            Expression::Product(a, b) => {
                 let (a, b) = (self.linear(a)?, self.linear(b)?);
                 match (a.number(), b.number()) {
                     (Some(factor), _) => b.times(factor),
@@ -266,7 +271,7 @@ impl Family {
                     _ => None,
                 }
             }
-            Term::Name(..) | Term::Remainder(..) => None,
+            Expression::Name(..) | Expression::Remainder(..) => None,
         }
     }
 
@@ -309,20 +314,21 @@ impl Family {
 /// Narrows the ranges of the symbols of a row that is not negative.
 fn narrow(symbols: &mut Symbols, row: &Form) {
     let highest = symbols.range(row).high;
-    for &(symbol, factor) in &row.terms {
-        let Interval { low, high } = symbols.symbols[symbol as usize].range;
-        let own = i128::from(factor) * i128::from(if factor > 0 { high } else { low });
-        // factor * symbol >= -(the most that the others are)
+    for term in &row.terms {
+        let Interval { low, high } = symbols.symbols[term.variable as usize].range;
+        let own = i128::from(term.coefficient)
+            * i128::from(if term.coefficient > 0 { high } else { low });
+        // term.coefficient * term.variable >= -(the most that the others are)
         let least = -(highest - own);
-        let range = &mut symbols.symbols[symbol as usize].range;
-        if factor > 0 {
-            let bound =
-                least.div_euclid(factor.into()) + i128::from(least.rem_euclid(factor.into()) != 0);
+        let range = &mut symbols.symbols[term.variable as usize].range;
+        if term.coefficient > 0 {
+            let bound = least.div_euclid(term.coefficient.into())
+                + i128::from(least.rem_euclid(term.coefficient.into()) != 0);
             if bound > low.into() && bound <= high.into() {
                 range.low = bound as i64;
             }
         } else {
-            let bound = (-least).div_euclid(-i128::from(factor));
+            let bound = (-least).div_euclid(-i128::from(term.coefficient));
             if bound < high.into() && bound >= low.into() {
                 range.high = bound as i64;
             }

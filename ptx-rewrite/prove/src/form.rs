@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::decide::gcd;
 use crate::interval::Interval;
-use crate::problem::{Linear, LoopId, Symbol, SymbolId, SymbolKind};
+use crate::problem::{Linear, LoopId, Symbol, SymbolId, SymbolKind, Term};
 
 /// Greatest absolute value of a coefficient.
 const COEFFICIENT: i128 = 1 << 40;
@@ -19,7 +19,7 @@ const TERMS: usize = 24;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form {
     /// Symbols in ascending order, each once, with a coefficient other than 0.
-    pub(crate) terms: SmallVec<[(SymbolId, i64); 4]>,
+    pub(crate) terms: SmallVec<[Term; 4]>,
     /// The constant.
     pub(crate) constant: i128,
 }
@@ -34,7 +34,7 @@ impl Form {
 
     pub(crate) fn symbol(symbol: SymbolId) -> Self {
         let mut terms = SmallVec::new();
-        terms.push((symbol, 1));
+        terms.push(Term::new(symbol, 1));
         Self { terms, constant: 0 }
     }
 
@@ -53,29 +53,30 @@ impl Form {
         loop {
             let (symbol, value) = match (left.peek(), right.peek()) {
                 (None, None) => break,
-                (Some(&&(a, x)), Some(&&(b, y))) if a == b => {
+                (Some(&&a), Some(&&b)) if a.variable == b.variable => {
                     left.next();
                     right.next();
-                    (a, i128::from(x) + factor * i128::from(y))
+                    let value = i128::from(a.coefficient) + factor * i128::from(b.coefficient);
+                    (a.variable, value)
                 }
-                (Some(&&(a, x)), Some(&&(b, _))) if a < b => {
+                (Some(&&a), Some(&&b)) if a.variable < b.variable => {
                     left.next();
-                    (a, i128::from(x))
+                    (a.variable, i128::from(a.coefficient))
                 }
-                (Some(&&(a, x)), None) => {
+                (Some(&&a), None) => {
                     left.next();
-                    (a, i128::from(x))
+                    (a.variable, i128::from(a.coefficient))
                 }
-                (_, Some(&&(b, y))) => {
+                (_, Some(&&b)) => {
                     right.next();
-                    (b, factor * i128::from(y))
+                    (b.variable, factor * i128::from(b.coefficient))
                 }
             };
             if value.abs() > COEFFICIENT {
                 return None;
             }
             if value != 0 {
-                terms.push((symbol, i64::try_from(value).ok()?));
+                terms.push(Term::new(symbol, i64::try_from(value).ok()?));
             }
         }
         let constant = factor.checked_mul(other.constant)?;
@@ -110,11 +111,14 @@ impl Form {
             return None;
         }
         let mut terms = SmallVec::new();
-        for &(symbol, value) in &self.terms {
-            if i128::from(value) % divisor != 0 {
+        for term in &self.terms {
+            if i128::from(term.coefficient) % divisor != 0 {
                 return None;
             }
-            terms.push((symbol, i64::try_from(i128::from(value) / divisor).ok()?));
+            terms.push(Term::new(
+                term.variable,
+                i64::try_from(i128::from(term.coefficient) / divisor).ok()?,
+            ));
         }
         Some(Self {
             terms,
@@ -129,15 +133,15 @@ impl Form {
 
     /// The coefficient of a symbol.
     pub(crate) fn coefficient(&self, symbol: SymbolId) -> i64 {
-        let found = self.terms.iter().find(|(of, _)| *of == symbol);
-        found.map_or(0, |&(_, value)| value)
+        let found = self.terms.iter().find(|term| term.variable == symbol);
+        found.map_or(0, |term| term.coefficient)
     }
 
     /// The form with a number in place of a symbol.
     pub(crate) fn at(&self, symbol: SymbolId, value: i128) -> Option<Self> {
         let coefficient = i128::from(self.coefficient(symbol));
         let mut form = self.clone();
-        form.terms.retain(|(of, _)| *of != symbol);
+        form.terms.retain(|term| term.variable != symbol);
         form.shifted(coefficient.checked_mul(value)?)
     }
 
@@ -226,7 +230,7 @@ impl Symbols {
     pub(crate) fn uniform(&self, form: &Form) -> Uniform {
         let terms = form.terms.iter();
         terms
-            .map(|&(symbol, _)| self.uniform[symbol as usize])
+            .map(|term| self.uniform[term.variable as usize])
             .max()
             .unwrap_or(Uniform::Grid)
     }
@@ -243,12 +247,12 @@ impl Symbols {
         for _ in 0..4 {
             let mut next: Option<(i128, Form)> = None;
             for row in rows {
-                for &(symbol, factor) in &current.terms {
-                    let of = row.coefficient(symbol);
-                    if of == 0 || factor % of != 0 || (factor < 0) != (of < 0) {
+                for term in &current.terms {
+                    let of = row.coefficient(term.variable);
+                    if of == 0 || term.coefficient % of != 0 || (term.coefficient < 0) != (of < 0) {
                         continue;
                     }
-                    let Some(less) = current.plus(-i128::from(factor / of), row) else {
+                    let Some(less) = current.plus(-i128::from(term.coefficient / of), row) else {
                         continue;
                     };
                     let low = range(&less).low;
@@ -303,9 +307,9 @@ impl Symbols {
     fn narrowed(&self, form: &Form, rows: &[Form]) -> Option<Ranges> {
         let mut ranges = Ranges::new();
         let add = |ranges: &mut Ranges, form: &Form| {
-            for &(symbol, _) in &form.terms {
-                if ranges.iter().all(|own| own.0 != symbol) {
-                    ranges.push((symbol, self.symbols[symbol as usize].range));
+            for term in &form.terms {
+                if ranges.iter().all(|own| own.0 != term.variable) {
+                    ranges.push((term.variable, self.symbols[term.variable as usize].range));
                 }
             }
         };
@@ -314,7 +318,11 @@ impl Symbols {
         let mut equations: SmallVec<[&Form; 8]> = SmallVec::new();
         // What later divisions divide, earlier ones define.
         for of in self.divisions.iter().rev() {
-            let last = of.quotient.terms.last().map_or(of.remainder, |last| last.0);
+            let last = of
+                .quotient
+                .terms
+                .last()
+                .map_or(of.remainder, |last| last.variable);
             if ranges
                 .iter()
                 .any(|own| own.0 == of.remainder || own.0 == last)
@@ -343,12 +351,13 @@ impl Symbols {
     pub(crate) fn divide(&mut self, form: &Form, divisor: i128) -> Option<(Form, Form)> {
         // What the divisor divides by itself, and the rest.
         let (mut whole, mut rest) = (Form::default(), Form::default());
-        for &(symbol, value) in &form.terms {
-            match i128::from(value) % divisor {
-                0 => whole
-                    .terms
-                    .push((symbol, i64::try_from(i128::from(value) / divisor).ok()?)),
-                _ => rest.terms.push((symbol, value)),
+        for term in &form.terms {
+            match i128::from(term.coefficient) % divisor {
+                0 => whole.terms.push(Term::new(
+                    term.variable,
+                    i64::try_from(i128::from(term.coefficient) / divisor).ok()?,
+                )),
+                _ => rest.terms.push(Term::new(term.variable, term.coefficient)),
             }
         }
         whole.constant = form.constant.div_euclid(divisor);
@@ -360,9 +369,10 @@ impl Symbols {
             return Some((whole.shifted(least)?, remainder));
         }
         // In lowest terms, so that what is the same has the same symbols.
-        let common = rest.terms.iter().fold(divisor, |common, &(_, value)| {
-            gcd(common, i128::from(value))
-        });
+        let common = rest
+            .terms
+            .iter()
+            .fold(divisor, |common, term| gcd(common, term.coefficient.into()));
         let left = rest.constant.rem_euclid(common);
         let rest = rest.shifted(-left)?.divided(common)?;
         let (quotient, remainder) =
@@ -431,13 +441,13 @@ impl Symbols {
     /// A form with one quotient in it, as a dividend and a divisor: a quotient of a quotient is one.
     fn nested(&self, form: &Form) -> Option<(Form, i128)> {
         let mut found = None;
-        for &(symbol, value) in &form.terms {
+        for term in &form.terms {
             let mut known = self.divisions.iter();
-            if let Some(of) = known.find(|of| of.symbol == Some(symbol)) {
-                if value != 1 || found.is_some() {
+            if let Some(of) = known.find(|of| of.symbol == Some(term.variable)) {
+                if term.coefficient != 1 || found.is_some() {
                     return None;
                 }
-                found = Some((symbol, of));
+                found = Some((term.variable, of));
             }
         }
         let (symbol, of) = found?;
@@ -449,13 +459,17 @@ impl Symbols {
     /// multiple of its quotient is the remainder, and a dividend less the remainder a multiple of the quotient.
     pub(crate) fn folded(&self, mut form: Form) -> Form {
         for of in &self.divisions {
-            let Some(&(first, own)) = of.dividend.terms.first() else {
+            let Some(&Term {
+                variable: first,
+                coefficient: own,
+            }) = of.dividend.terms.first()
+            else {
                 continue;
             };
             let found = form.coefficient(first);
             // A form with all that a division divides is one of the same loops.
             let mut terms = of.dividend.terms.iter();
-            if found % own != 0 || terms.any(|&(symbol, _)| form.coefficient(symbol) == 0) {
+            if found % own != 0 || terms.any(|term| form.coefficient(term.variable) == 0) {
                 continue;
             }
             if let Some(less) = form.plus(-i128::from(found / own), &of.equation)
@@ -474,12 +488,9 @@ impl Symbols {
             Some((inner, by)) => (inner, by.checked_mul(divisor)?),
             None => (form.clone(), divisor),
         };
-        let factor = form
-            .terms
-            .iter()
-            .fold(form.constant, |common, &(_, value)| {
-                gcd(common, i128::from(value))
-            });
+        let factor = form.terms.iter().fold(form.constant, |common, term| {
+            gcd(common, term.coefficient.into())
+        });
         if factor <= 1 || factor >= divisor {
             return None;
         }
@@ -498,7 +509,7 @@ impl Symbols {
     fn innermost(&self, form: &Form) -> Option<LoopId> {
         let terms = form.terms.iter();
         terms
-            .filter_map(|&(symbol, _)| self.home[symbol as usize])
+            .filter_map(|term| self.home[term.variable as usize])
             .max()
     }
 }
@@ -506,13 +517,16 @@ impl Symbols {
 /// Least and greatest value of a form whose symbols are in ranges, each taken alone.
 fn extent(form: &Form, range: impl Fn(SymbolId) -> Interval<i64>) -> Interval<i128> {
     let (mut low, mut high) = (form.constant, form.constant);
-    for &(symbol, factor) in &form.terms {
+    for term in &form.terms {
         let Interval {
             low: least,
             high: greatest,
-        } = range(symbol);
-        let factor = i128::from(factor);
-        let (a, b) = (factor * i128::from(least), factor * i128::from(greatest));
+        } = range(term.variable);
+        let coefficient = i128::from(term.coefficient);
+        let (a, b) = (
+            coefficient * i128::from(least),
+            coefficient * i128::from(greatest),
+        );
         low += a.min(b);
         high += a.max(b);
     }
@@ -523,22 +537,26 @@ fn extent(form: &Form, range: impl Fn(SymbolId) -> Interval<i64>) -> Interval<i1
 fn narrow(ranges: &mut Ranges, form: &Form, sign: i128) -> Option<bool> {
     let of = |ranges: &Ranges, symbol| ranges.iter().position(|own| own.0 == symbol);
     let mut greatest = sign * form.constant;
-    for &(symbol, factor) in &form.terms {
-        let Interval { low, high } = ranges[of(ranges, symbol)?].1;
-        let factor = sign * i128::from(factor);
-        greatest += (factor * i128::from(low)).max(factor * i128::from(high));
+    for term in &form.terms {
+        let Interval { low, high } = ranges[of(ranges, term.variable)?].1;
+        let coefficient = sign * i128::from(term.coefficient);
+        greatest += (coefficient * i128::from(low)).max(coefficient * i128::from(high));
     }
     if greatest < 0 {
         return None;
     }
     let mut changed = false;
-    for &(symbol, factor) in &form.terms {
-        let at = of(ranges, symbol)?;
+    for &Term {
+        variable,
+        coefficient,
+    } in &form.terms
+    {
+        let at = of(ranges, variable)?;
         let Interval { low, high } = &mut ranges[at].1;
         // The others add up to `greatest - own` at most, so this term is at least `own - greatest`.
-        let factor = sign * i128::from(factor);
-        if factor > 0 {
-            let slack = i64::try_from(greatest / factor).ok();
+        let coefficient = sign * i128::from(coefficient);
+        if coefficient > 0 {
+            let slack = i64::try_from(greatest / coefficient).ok();
             if let Some(least) = slack.and_then(|slack| high.checked_sub(slack))
                 && least > *low
             {
@@ -546,7 +564,7 @@ fn narrow(ranges: &mut Ranges, form: &Form, sign: i128) -> Option<bool> {
                 changed = true;
             }
         } else {
-            let slack = i64::try_from(greatest / -factor).ok();
+            let slack = i64::try_from(greatest / -coefficient).ok();
             if let Some(most) = slack.and_then(|slack| low.checked_add(slack))
                 && most < *high
             {
@@ -575,7 +593,10 @@ mod tests {
 
     fn form(terms: &[(u32, i64)], constant: i128) -> Form {
         Form {
-            terms: terms.iter().copied().collect(),
+            terms: terms
+                .iter()
+                .map(|&(symbol, coefficient)| Term::new(symbol, coefficient))
+                .collect(),
             constant,
         }
     }
@@ -716,7 +737,7 @@ mod tests {
         let terms = form.terms.iter();
         form.constant
             + terms
-                .map(|&(symbol, factor)| i128::from(factor) * values[symbol as usize])
+                .map(|term| i128::from(term.coefficient) * values[term.variable as usize])
                 .sum::<i128>()
     }
 }

@@ -9,6 +9,14 @@ pub(crate) type NodeId = u32;
 /// A condition, and whether it holds or does not.
 pub(crate) type Condition = (NodeId, bool);
 
+/// A value that is part of a sum.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addend {
+    pub(crate) node: NodeId,
+    /// It is subtracted.
+    pub(crate) negated: bool,
+}
+
 /// A pointer's memory, before the launch is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -185,8 +193,8 @@ pub(crate) enum Node {
 pub(crate) enum Advance {
     /// In a way that is not followed.
     Unknown,
-    /// By the sum of values that stay the same during the loop; negated ones are subtracted.
-    By(Vec<(NodeId, bool)>),
+    /// By the sum of values that stay the same during the loop.
+    By(Vec<Addend>),
     /// From a value that is not negative, to one that is not greater and not negative.
     Shrinks,
     /// To a number of a range that is not computed from a pointer.
@@ -215,7 +223,7 @@ pub(crate) struct Test {
     pub(crate) signed: bool,
     pub(crate) bits: u32,
     pub(crate) header: NodeId,
-    pub(crate) addends: Vec<(NodeId, bool)>,
+    pub(crate) addends: Vec<Addend>,
     pub(crate) bound: NodeId,
 }
 
@@ -328,7 +336,7 @@ impl Graph {
                 first.iter().copied().for_each(&mut note);
                 leaves.iter().flatten().copied().for_each(&mut note);
                 if let Advance::By(addends) = kind {
-                    addends.iter().for_each(|&(of, _)| note(of));
+                    addends.iter().for_each(|of| note(of.node));
                 }
                 note(self.loops[*of as usize].counter);
             }
@@ -344,9 +352,9 @@ impl Graph {
                     } = &self.items[test.header as usize].node
                     {
                         first.iter().copied().for_each(&mut note);
-                        step.iter().for_each(|&(of, _)| note(of));
+                        step.iter().for_each(|of| note(of.node));
                     }
-                    test.addends.iter().for_each(|&(of, _)| note(of));
+                    test.addends.iter().for_each(|of| note(of.node));
                 }
             }
         }

@@ -4,9 +4,9 @@ use smallvec::smallvec;
 
 use crate::evaluate::Evaluation;
 use crate::form::{Form, Uniform};
-use crate::graph::{Advance, Comparison, Node, NodeId, Test};
+use crate::graph::{Addend, Advance, Comparison, Node, NodeId, Test};
 use crate::interval::{EVERY, Interval};
-use crate::problem::{LoopId, SymbolId, SymbolKind};
+use crate::problem::{LoopId, SymbolKind, Term};
 use crate::value::{
     ALTERNATIVES, Alternative, Alternatives, Memory, Predicate, Rows, Value, both, centered,
     simplified,
@@ -37,9 +37,9 @@ struct Bound {
 
 impl Evaluation<'_> {
     /// The sum of a test's or a step's addends. None where one is not a single form.
-    pub(crate) fn sum(&self, addends: &[(NodeId, bool)]) -> Option<Form> {
+    pub(crate) fn sum(&self, addends: &[Addend]) -> Option<Form> {
         let mut sum = Form::default();
-        for &(node, negated) in addends {
+        for &Addend { node, negated } in addends {
             let of = self.value(node)?.single()?;
             if of.memory != Memory::Number {
                 return None;
@@ -50,7 +50,7 @@ impl Evaluation<'_> {
     }
 
     /// By how much a value advances in each iteration.
-    pub(crate) fn step(&self, addends: &[(NodeId, bool)], bits: u32) -> Option<i128> {
+    pub(crate) fn step(&self, addends: &[Addend], bits: u32) -> Option<i128> {
         let sum = self.sum(addends)?.number()?;
         Some(centered(sum.rem_euclid(1 << bits) as u64, bits))
     }
@@ -111,7 +111,7 @@ impl Evaluation<'_> {
                 }
                 let numbers = addends
                     .iter()
-                    .all(|&(of, _)| self.memory_otherwise(&[of]) == Memory::Number);
+                    .all(|of| self.memory_otherwise(&[of.node]) == Memory::Number);
                 let memory = if numbers { memory } else { Memory::Unknown };
                 (self.unknown_bits(node, memory, uniform), uniform)
             }
@@ -411,8 +411,9 @@ impl Evaluation<'_> {
             Some(symbol) if factor != 0 => form.at(symbol, 0)?.plus(factor.into(), counter)?,
             _ => form.clone(),
         };
-        let inside = |&(symbol, _): &(SymbolId, i64)| {
-            self.graph.is_inside(self.symbols.home[symbol as usize], of)
+        let inside = |term: &Term| {
+            self.graph
+                .is_inside(self.symbols.home[term.variable as usize], of)
         };
         (!form.terms.iter().any(inside)).then(|| self.symbols.folded(form))
     }

@@ -375,7 +375,7 @@ impl Plan {
             endless || evaluation.origin.iter().any(|&(of, _)| of == symbol)
         };
         let mut open: Vec<u32> = Vec::new();
-        let mut work: Vec<u32> = form.terms.iter().map(|&(symbol, _)| symbol).collect();
+        let mut work: Vec<u32> = form.terms.iter().map(|term| term.variable).collect();
         let mut seen = work.clone();
         while let Some(symbol) = work.pop() {
             if is_open(symbol) {
@@ -383,7 +383,8 @@ impl Plan {
             }
             // Quotients and remainders of what is not followed are not followed.
             let dividend = evaluation.symbols.dividend(symbol);
-            for &(of, _) in dividend.iter().flat_map(|form| &form.terms) {
+            for term in dividend.iter().flat_map(|form| &form.terms) {
+                let of = term.variable;
                 if !seen.contains(&of) {
                     seen.push(of);
                     work.push(of);
@@ -419,9 +420,10 @@ impl Plan {
         [start, end]: [i128; 2],
     ) -> bool {
         let mut known = address.clone();
-        known
-            .terms
-            .retain(|&mut (symbol, _)| self.open(evaluation, &Form::symbol(symbol)).is_empty());
+        known.terms.retain(|term| {
+            self.open(evaluation, &Form::symbol(term.variable))
+                .is_empty()
+        });
         let mut hull: Option<Interval<i128>> = None;
         for way in ways {
             let rows: Rows = path.iter().chain(way).cloned().collect();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use ptx::cfg::{BlockId, Cfg};
 
 use crate::loops::Loops;
-use crate::problem::{LoopId, Meeting};
+use crate::problem::{Distance, LoopId, Meeting};
 
 /// A loop whose counter a path has advanced an unknown number of times.
 const LOST: u8 = 2;
@@ -131,7 +131,10 @@ impl Phases {
                     let counters = around.iter().zip(a.iter().zip(b));
                     let known = counters.filter(|(_, (a, b))| **a != LOST && **b != LOST);
                     let meeting: Meeting = known
-                        .map(|(&of, (a, b))| (of, i64::from(*b) - i64::from(*a)))
+                        .map(|(&around, (a, b))| Distance {
+                            around,
+                            iterations: i64::from(*b) - i64::from(*a),
+                        })
                         .collect();
                     all.insert(meeting, ());
                 }

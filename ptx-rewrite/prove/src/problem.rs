@@ -50,11 +50,30 @@ pub struct Symbol {
     pub range: Interval<i64>,
 }
 
+/// A multiple of a symbol, or of another variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Term<V = SymbolId> {
+    /// The symbol.
+    pub variable: V,
+    /// What it is multiplied by.
+    pub coefficient: i64,
+}
+
+impl<V> Term<V> {
+    /// A multiple of a symbol.
+    pub const fn new(variable: V, coefficient: i64) -> Self {
+        Self {
+            variable,
+            coefficient,
+        }
+    }
+}
+
 /// A sum of multiples of symbols and a constant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Linear {
     /// Symbols in ascending order, each once, with a coefficient other than 0.
-    pub terms: Vec<(SymbolId, i64)>,
+    pub terms: Vec<Term>,
     /// The constant.
     pub constant: i128,
 }
@@ -102,11 +121,20 @@ pub struct Access {
     pub loops: Vec<LoopId>,
 }
 
+/// How far apart the iterations of a loop are in which two accesses are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Distance {
+    /// The loop, which is around both.
+    pub around: LoopId,
+    /// The counter of one access minus the counter of the other.
+    pub iterations: i64,
+}
+
 /// How two accesses of one block can be in the same barrier interval.
 ///
 /// For each loop named, the counter of the second access minus the counter of the first; counters of other loops are
 /// independent of each other.
-pub type Meeting = Vec<(LoopId, i64)>;
+pub type Meeting = Vec<Distance>;
 
 /// Which threads execute the two accesses of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +142,7 @@ pub enum Relation<'a> {
     /// Threads of different blocks.
     Blocks,
     /// Different threads of one block, in one barrier interval.
-    Threads(&'a [(LoopId, i64)]),
+    Threads(&'a [Distance]),
 }
 
 /// A launch as integers.
@@ -130,6 +158,6 @@ pub struct Problem {
     /// counted from the first. An empty list if barriers always order them. Absent if nothing is known, which means
     /// that they can meet with any counters.
     pub meetings: std::collections::BTreeMap<(usize, usize), Vec<Meeting>>,
-    /// Pairs of accesses, the lower index first, of which nobody asks whether they conflict.
+    /// Pairs of accesses, the lower index first, of which it is not asked whether they conflict.
     pub known: std::collections::BTreeSet<(usize, usize)>,
 }

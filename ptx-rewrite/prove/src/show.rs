@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::Summary;
-use crate::graph::{Advance, Comparison, Condition, Node, NodeId, Op};
+use crate::graph::{Addend, Advance, Comparison, Condition, Node, NodeId, Op};
 use crate::problem::Axis;
 use crate::summary::{AddressSpace, Plan};
 
@@ -33,9 +33,9 @@ impl Summary {
             }
             for test in &of.tests {
                 let mut value = plan.value(test.header);
-                for &(addend, negated) in &test.addends {
+                for &Addend { node, negated } in &test.addends {
                     let sign = if negated { '-' } else { '+' };
-                    let _ = write!(value, " {sign} {}", plan.value(addend));
+                    let _ = write!(value, " {sign} {}", plan.value(node));
                 }
                 let bound = plan.value(test.bound);
                 let sign = sign(test.comparison);
@@ -189,9 +189,9 @@ impl Plan {
             } if first.len() == 1 => {
                 text.push('(');
                 self.write(text, first[0], deeper);
-                for &(addend, negated) in step {
+                for &Addend { node, negated } in step {
                     text.push_str(if negated { " - " } else { " + " });
-                    self.write(text, addend, deeper);
+                    self.write(text, node, deeper);
                     let _ = write!(text, "*k{of}");
                 }
                 text.push(')');

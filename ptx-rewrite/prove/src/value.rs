@@ -154,7 +154,8 @@ pub(crate) fn simplified(symbols: &Symbols, rows: Rows) -> Option<Rows> {
 /// Whether the terms of two forms add up to nothing.
 fn are_opposite(left: &Form, right: &Form) -> bool {
     left.terms.len() == right.terms.len()
-        && (left.terms.iter().zip(&right.terms)).all(|(a, b)| a.0 == b.0 && a.1 == -b.1)
+        && (left.terms.iter().zip(&right.terms))
+            .all(|(a, b)| a.variable == b.variable && a.coefficient == -b.coefficient)
 }
 
 /// Most pairs of conditions that are looked at for those that can hold at once.

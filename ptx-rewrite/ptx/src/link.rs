@@ -511,6 +511,21 @@ struct Edit<'a> {
     tokens: Vec<Token>,
 }
 
+/// A text in the place of another one, which ends at an offset.
+struct Change {
+    end: u32,
+    text: String,
+}
+
+impl Change {
+    fn new(token: &Token, text: String) -> Self {
+        Self {
+            end: token.end,
+            text,
+        }
+    }
+}
+
 impl Edit<'_> {
     fn tokens_of(&self, span: Span) -> impl Iterator<Item = &Token> {
         let first = self
@@ -523,18 +538,18 @@ impl Edit<'_> {
     /// Writes an item; `linkage` stands in place of `.extern`.
     fn write(&self, item: &Item, linkage: Option<&str>, out: &mut String) {
         let span = item.span();
-        let mut changes: BTreeMap<u32, (u32, String)> = BTreeMap::new();
+        let mut changes: BTreeMap<u32, Change> = BTreeMap::new();
         if let (Some(linkage), Some(first)) = (linkage, self.tokens_of(span).next())
             && self.slice(first) == ".extern"
         {
-            changes.insert(first.start, (first.end, linkage.to_owned()));
+            changes.insert(first.start, Change::new(first, linkage.to_owned()));
         }
         for token in self.tokens_of(span) {
             let text = self.slice(token);
             if token.kind == TokenKind::Name
                 && let Some(new) = self.renames.get(text)
             {
-                changes.insert(token.start, (token.end, new.to_string()));
+                changes.insert(token.start, Change::new(token, new.to_string()));
             }
         }
         if let Item::Function(Function {
@@ -548,13 +563,13 @@ impl Edit<'_> {
             }
         }
         let mut at = span.start;
-        for (start, (end, new)) in changes {
+        for (start, change) in changes {
             out.push_str(self.module.slice(Span {
                 start: at,
                 end: start,
             }));
-            out.push_str(&new);
-            at = end;
+            out.push_str(&change.text);
+            at = change.end;
         }
         out.push_str(self.module.slice(Span {
             start: at,
@@ -571,7 +586,7 @@ impl Edit<'_> {
     }
 
     /// Changes the numbers of the files in a `.loc`: the first one, and that behind `inlined_at`.
-    fn renumber(&self, loc: Span, changes: &mut BTreeMap<u32, (u32, String)>) {
+    fn renumber(&self, loc: Span, changes: &mut BTreeMap<u32, Change>) {
         let mut expected = false;
         for token in self.tokens_of(loc) {
             let text = self.slice(token);
@@ -582,7 +597,7 @@ impl Edit<'_> {
                     expected = false;
                     if let Ok(file) = text.parse::<u32>() {
                         let new = file.saturating_add(self.base).to_string();
-                        changes.insert(token.start, (token.end, new));
+                        changes.insert(token.start, Change::new(token, new));
                     }
                 }
                 _ => expected = false,

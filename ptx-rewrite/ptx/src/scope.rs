@@ -21,8 +21,24 @@ pub struct Register {
     pub index: u32,
 }
 
-/// Block and name of a register, and whether it stands for a range: `%a` is not among `%a<2>`.
-type Declared<'a> = (u32, &'a str, bool);
+/// A name of registers in a block: `%a` is not among `%a<2>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Declared<'a> {
+    block: u32,
+    name: &'a str,
+    /// It stands for a range.
+    range: bool,
+}
+
+/// Where registers are declared.
+#[derive(Clone, Copy, Debug)]
+struct Declaration {
+    statement: u32,
+    /// Position in the statement.
+    name: u32,
+    /// How many registers a range has.
+    count: Option<u32>,
+}
 
 /// The names of a body and the blocks they are declared in.
 #[derive(Clone, Debug)]
@@ -34,8 +50,7 @@ pub struct Scopes<'a> {
     parent: Vec<u32>,
     labels: HashMap<(u32, &'a str), u32>,
     variables: HashMap<(u32, &'a str), u32>,
-    /// Statement, position in the statement, and count of a range.
-    registers: HashMap<Declared<'a>, (u32, u32, Option<u32>)>,
+    registers: HashMap<Declared<'a>, Declaration>,
 }
 
 impl<'a> Scopes<'a> {
@@ -72,10 +87,17 @@ impl<'a> Scopes<'a> {
                 }
                 Statement::Registers(registers) => {
                     for (position, (name, count)) in registers.names.iter().enumerate() {
-                        let declared = (index, position as u32, *count);
-                        scopes
-                            .registers
-                            .insert((block, name, count.is_some()), declared);
+                        let declared = Declared {
+                            block,
+                            name,
+                            range: count.is_some(),
+                        };
+                        let declaration = Declaration {
+                            statement: index,
+                            name: position as u32,
+                            count: *count,
+                        };
+                        scopes.registers.insert(declared, declaration);
                     }
                 }
                 Statement::Instruction(_)
@@ -133,10 +155,14 @@ impl<'a> Scopes<'a> {
     }
 
     fn register_in(&self, block: u32, name: &str) -> Option<Register> {
-        if let Some(&(statement, name, None)) = self.registers.get(&(block, name, false)) {
+        let declared = |name, range| {
+            let of = Declared { block, name, range };
+            self.registers.get(&of).copied()
+        };
+        if let Some(of) = declared(name, false) {
             return Some(Register {
-                statement,
-                name,
+                statement: of.statement,
+                name: of.name,
                 index: 0,
             });
         }
@@ -149,14 +175,13 @@ impl<'a> Scopes<'a> {
                 return None;
             }
             let index = number.parse().ok()?;
-            match self.registers.get(&(block, base, true)) {
-                Some(&(statement, name, Some(count))) if index < count => Some(Register {
-                    statement,
-                    name,
-                    index,
-                }),
-                _ => None,
-            }
+            let of = declared(base, true)?;
+            of.count.filter(|&count| index < count)?;
+            Some(Register {
+                statement: of.statement,
+                name: of.name,
+                index,
+            })
         })
     }
 }

@@ -122,6 +122,19 @@ fn look(instruction: &Instruction) -> Option<isa::MemoryOp> {
     })
 }
 
+/// A register that a statement reads.
+struct Use {
+    at: usize,
+    name: String,
+}
+
+impl Use {
+    fn new(at: usize, name: &str) -> Self {
+        let name = name.to_owned();
+        Self { at, name }
+    }
+}
+
 struct Slices<'a> {
     body: &'a Body,
     cfg: &'a Cfg,
@@ -141,15 +154,16 @@ impl Slices<'_> {
         let mut work = Vec::new();
         for operand in operands {
             if let Operand::Name { name, .. } = operand {
-                work.push((at, name.to_string()));
+                work.push(Use::new(at, name));
             }
         }
         self.seen(work)
     }
 
-    fn seen(&self, mut work: Vec<(usize, String)>) -> BTreeSet<usize> {
+    /// The accesses whose results uses of registers are computed from.
+    fn seen(&self, mut work: Vec<Use>) -> BTreeSet<usize> {
         let (mut seen, mut known) = (BTreeSet::new(), HashSet::new());
-        while let Some((at, name)) = work.pop() {
+        while let Some(Use { at, name }) = work.pop() {
             let Some(register) = self.flow.register(at, &name) else {
                 continue;
             };
@@ -160,7 +174,7 @@ impl Slices<'_> {
                 if isa::memory(instruction).is_some() {
                     seen.insert(write);
                 } else if known.insert(write) {
-                    isa::register_reads(instruction, |name| work.push((write, name.to_owned())));
+                    isa::register_reads(instruction, |name| work.push(Use::new(write, name)));
                 }
             }
         }
@@ -197,7 +211,7 @@ impl Slices<'_> {
         branches.any(|branch| {
             let guard = self.instruction(branch).and_then(|of| of.guard.as_ref());
             guard.is_some_and(|guard| {
-                let seen = self.seen(vec![(branch, guard.predicate.to_string())]);
+                let seen = self.seen(vec![Use::new(branch, &guard.predicate)]);
                 seen.contains(&first)
             })
         })

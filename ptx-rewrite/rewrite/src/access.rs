@@ -12,7 +12,7 @@ use shadow::layout::{ACCESS_SHARED, LaunchBlock, UNWRITTEN_WORDS};
 use shadow::rule;
 
 use crate::analysis::Granules;
-use crate::call::{ME, call};
+use crate::call::{ME, Value, call};
 use crate::cluster;
 use crate::copies::{self, Copy};
 use crate::matrix;
@@ -83,7 +83,7 @@ pub(crate) enum AddressSpace {
     Shared,
     /// To shared memory of a CTA of its cluster.
     Cluster,
-    /// Its address tells.
+    /// Its address says it.
     Generic,
 }
 
@@ -520,7 +520,7 @@ impl Target {
     }
 
     /// The fast path for the granule at that offset from `%crc_address`, to be inlined behind `text`;
-    /// `%crc_hit` tells whether it is settled.
+    /// `%crc_hit` says whether it is settled.
     fn fast(&self, text: &mut String, offset: u32, load: CellLoad) -> Inlined {
         let &Self {
             kind,
@@ -595,14 +595,14 @@ impl Target {
         let access = access.to_string();
         let who = if shared { "%crc_me" } else { "%crc_who" };
         let mut arguments = vec![
-            ("b64", launch),
+            Value::new("b64", launch),
             ME,
-            ("b64", "%crc_address"),
-            ("b32", site),
-            ("b32", &*access),
+            Value::new("b64", "%crc_address"),
+            Value::new("b32", site),
+            Value::new("b32", &access),
         ];
         if matches!(called, Called::Load) {
-            arguments.extend([("b64", "%crc_at"), ("b64", who)]);
+            arguments.extend([Value::new("b64", "%crc_at"), Value::new("b64", who)]);
         }
         text.push_str(&call(name, None, &arguments));
     }

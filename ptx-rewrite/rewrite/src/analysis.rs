@@ -49,7 +49,7 @@ pub struct KernelInfo {
     pub beyond_cells: bool,
     /// It makes asynchronous copies, which cells take for made when they are issued.
     pub copies: bool,
-    /// Its CTAs may run in any order, or at once, and compute the same, as far as global memory tells:
+    /// Its CTAs may run in any order, or at once, and compute the same, as far as global memory shows:
     /// what it does there are weak accesses, and reductions of integers by one operation.
     pub order_free: bool,
     /// The first few release-capable instructions, `membar.gl at line 12`.
@@ -74,7 +74,7 @@ pub struct KernelInfo {
     pub misusable: bool,
     /// It operates on mbarriers.
     pub mbarriers: bool,
-    /// It reaches functions that call themselves, or others through a pointer, so that nobody knows how much stack its
+    /// It reaches functions that call themselves, or others through a pointer, so that it is not known how much stack its
     /// threads need.
     pub stack_unknown: bool,
     /// Static accesses to global or generic memory, callees included.
@@ -170,7 +170,7 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         .filter(|f| f.entry && f.body.is_some())
         .collect();
 
-    // A function keeps its signature when somebody calls it in a way that cannot be followed.
+    // A function keeps its signature when it is called in a way that cannot be followed.
     let mut fixed: BTreeMap<&str, &str> = BTreeMap::new();
     for function in module.functions().filter(|f| !f.entry && f.body.is_some()) {
         let formals = || function.params.iter().chain(&function.returns);
@@ -221,7 +221,7 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
     // Kernels that share a function share its granules: global, shared, and 0 there once shared
     // memory is known to be accessed, and once more when it is that of other CTAs.
     let mut granules: BTreeMap<&str, [u32; 4]> = BTreeMap::new();
-    let mut groups: Vec<(&Function, BTreeSet<&str>)> = Vec::new();
+    let mut groups: Vec<KernelFunctions<'_>> = Vec::new();
     for entry in &entries {
         let mut reached = match followed {
             true => graph.reachable(&entry.name),
@@ -235,12 +235,12 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
                 granules.insert(name, [global, shared, without[0], without[1]]);
             }
         }
-        groups.push((entry, reached));
+        groups.push(KernelFunctions { entry, reached });
     }
     let mut settled = false;
     while !settled {
         settled = true;
-        for (_, reached) in &groups {
+        for KernelFunctions { reached, .. } in &groups {
             let all = reached.iter().filter_map(|name| granules.get(name));
             let least = all.fold([2, 2, 1, 1], |a, b| std::array::from_fn(|n| a[n].min(b[n])));
             for name in reached {
@@ -256,7 +256,7 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
 
     let mut refused_journals = BTreeMap::new();
     if config.journal {
-        // Nobody passes state to what is left alone, nor journals to what it calls.
+        // No state is passed to what is left alone, nor journals to what it calls.
         let refused = entries.iter().filter(|entry| why_not(entry).is_some());
         let refused = refused.map(|entry| entry.name.as_str());
         let roots = fixed.keys().copied().chain(refused);
@@ -274,13 +274,13 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
     let deep: BTreeSet<&str> = module
         .functions()
         .filter(|f| f.body.is_some())
-        // Nobody calls a kernel.
+        // No function calls a kernel.
         .filter(|f| {
             calls_through_pointer(&graph, &f.name) || !f.entry && graph.is_recursive(&f.name)
         })
         .map(|f| f.name.as_str())
         .collect();
-    for (entry, reached) in &groups {
+    for KernelFunctions { entry, reached } in &groups {
         let journaled = plan.journaled.contains(entry.name.as_str());
         let mut info = kernel(&graph, &facts, entry, config, &plan, reached, &fixed);
         info.journaled = journaled;
@@ -325,7 +325,7 @@ pub(crate) fn plan(module: &Module, bodies: &Bodies<'_>, config: &Config) -> Pla
         }
         plan.kernels.push(info);
     }
-    for (info, (_, reached)) in plan.kernels.iter().zip(&groups) {
+    for (info, KernelFunctions { reached, .. }) in plan.kernels.iter().zip(&groups) {
         for name in reached
             .iter()
             .filter(|_| config.count_orders && info.orders_counted)
@@ -358,18 +358,24 @@ struct Journals {
     refused: BTreeMap<String, String>,
 }
 
+/// A kernel, and the functions that it reaches.
+struct KernelFunctions<'a> {
+    entry: &'a Function,
+    reached: BTreeSet<&'a str>,
+}
+
 impl Journals {
     /// A group of connected functions keeps a journal, unless one of them has an operation that no journal records, or can
     /// reach a function that may run without a journal's state.
     fn of(
         graph: &CallGraph<'_>,
         facts: &BTreeMap<&str, FunctionSummary>,
-        groups: &[(&Function, BTreeSet<&str>)],
+        groups: &[KernelFunctions<'_>],
         stateless: &BTreeSet<&str>,
         followed: bool,
     ) -> Self {
         let mut connected: Vec<BTreeSet<&str>> = Vec::new();
-        for (_, reached) in groups {
+        for KernelFunctions { reached, .. } in groups {
             let (with, apart) = connected
                 .into_iter()
                 .partition::<Vec<_>, _>(|other| !other.is_disjoint(reached));
@@ -427,7 +433,7 @@ fn refuse(module: &Module) -> Option<String> {
     if module.version.is_none_or(|version| version < (6, 2)) {
         return Some("the PTX version is below 6.2".into());
     }
-    // Whoever launches a kernel on the device hands it its parameters, and knows of no hidden one.
+    // A kernel that launches another one on the device hands it its parameters, and knows of no hidden one.
     if let Some(call) = module.functions().find(|f| is_device_launch(&f.name)) {
         let why = "kernels launched from the device are not checked";
         return Some(format!("the module uses {}: {why}", call.name));
@@ -526,7 +532,7 @@ fn kernel(
             releases.push(format!("a call through a pointer in {name}"));
         }
     }
-    // Nobody counts the barriers passed below a function that does not take the identity.
+    // Nothing counts the barriers passed below a function that does not take the identity.
     for name in graph.directly_reachable(&entry.name) {
         let counts_none = |name| {
             let facts = facts.get(name);

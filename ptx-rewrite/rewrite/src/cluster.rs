@@ -6,7 +6,7 @@
 use shadow::layout::LaunchBlock;
 
 use crate::access::AddressSpace;
-use crate::call::call;
+use crate::call::{Value, call};
 
 /// The registers that [`place`] uses besides those of all checks.
 pub(crate) const DECLARATIONS: &str =
@@ -29,9 +29,13 @@ pub(crate) fn place(address_space: AddressSpace, skip: &str) -> String {
     let block = size_of::<LaunchBlock>();
     text.push_str(&format!("add.s64 %crc_cluster, %crc_launch, {block};\n"));
     let arguments = [
-        ("b64", "%crc_cluster"),
-        ("b64", "%crc_address"),
-        ("b32", "%crc_rank"),
+        Value::new("b64", "%crc_cluster"),
+        Value::new("b64", "%crc_address"),
+        Value::new("b32", "%crc_rank"),
     ];
-    text + &call("cluster_place", Some(("b64", "%crc_address")), &arguments)
+    text + &call(
+        "cluster_place",
+        Some(Value::new("b64", "%crc_address")),
+        &arguments,
+    )
 }

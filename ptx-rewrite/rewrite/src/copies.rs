@@ -15,7 +15,7 @@ use shadow::rule;
 
 use crate::access::{self, AddressSpace, Located, unless};
 use crate::analysis::Granules;
-use crate::call::{LAUNCH, ME, call};
+use crate::call::{LAUNCH, ME, Value, call};
 use crate::cluster;
 use crate::journal::STATE;
 use crate::names::Names;
@@ -191,7 +191,7 @@ fn kind(copy: &Copy, writes: bool) -> u32 {
 }
 
 /// The check of a copy, to stand in front of it. `label` and the one after it are unique in the function.
-/// `counts` tells that it has to be counted for the fence rule.
+/// `counts` says that it has to be counted for the fence rule.
 pub(crate) fn check(
     names: &Names<'_>,
     Located { at, instruction }: Located<'_>,
@@ -242,7 +242,7 @@ pub(crate) fn check(
     if counts && copy.mbarrier.is_some() {
         // Another CTA may wait for it only where there are clusters.
         let reach = if granules.clusters { WIDE } else { NARROW }.to_string();
-        let arguments = [LAUNCH, ("b64", &*reach), ("b64", "0")];
+        let arguments = [LAUNCH, Value::new("b64", &reach), Value::new("b64", "0")];
         text.push_str(&call("order", None, &arguments));
     }
     text + &format!("{end}:\n")
@@ -310,12 +310,12 @@ pub(crate) fn record(
         }
         let (what, kind) = (instruction.span.start.to_string(), kind.to_string());
         let arguments = [
-            ("b64", "%crc_block"),
+            Value::new("b64", "%crc_block"),
             STATE,
-            ("b64", "%crc_address"),
-            ("b32", &*what),
-            ("b32", "%crc_word"),
-            ("b32", &*kind),
+            Value::new("b64", "%crc_address"),
+            Value::new("b32", &what),
+            Value::new("b32", "%crc_word"),
+            Value::new("b32", &kind),
         ];
         let recorded = call("journal_copy", None, &arguments);
         text.push_str(&format!("{known}:\n{recorded}{skip}:\n"));
@@ -340,11 +340,11 @@ pub(crate) fn in_shared(address_space: AddressSpace, granules: Granules, skip: &
 fn range(launch: &str, site: u32) -> String {
     let site = site.to_string();
     let arguments = [
-        ("b64", launch),
+        Value::new("b64", launch),
         ME,
-        ("b64", "%crc_address"),
-        ("b32", &*site),
-        ("b32", "%crc_copied"),
+        Value::new("b64", "%crc_address"),
+        Value::new("b32", &site),
+        Value::new("b32", "%crc_copied"),
     ];
     call("range", None, &arguments)
 }

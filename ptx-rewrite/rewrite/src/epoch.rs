@@ -59,7 +59,7 @@ pub(crate) enum Grid {
 }
 
 /// Adds what gives the next epoch; false if there is none. `label` is unique in its function, `state`
-/// tells that the identity is kept in memory as well.
+/// says that the identity is kept in memory as well.
 pub(crate) fn insert(
     instruction: &Instruction,
     grid: Grid,
@@ -90,8 +90,8 @@ pub(crate) fn insert(
         ));
     }
     let epilogue = BarrierEpilogue {
-        launch: LAUNCH.1,
-        me: ME.1,
+        launch: LAUNCH.text,
+        me: ME.text,
         scratch: ["%crc_next", "%crc_new"],
         predicate: "%crc_settled",
     };

@@ -63,7 +63,7 @@ pub fn again(loaded: &str) -> Again {
 }
 
 /// The address of the thread's state.
-pub(crate) const STATE: Value<'static> = ("b64", "%crc_state");
+pub(crate) const STATE: Value<'static> = Value::new("b64", "%crc_state");
 
 /// Adds the edits of a function.
 pub(crate) fn rewrite(
@@ -253,11 +253,11 @@ fn record_access(
     }
     let what = instruction.span.start.to_string();
     let arguments = [
-        ("b64", "%crc_block"),
+        Value::new("b64", "%crc_block"),
         STATE,
-        ("b64", "%crc_address"),
-        ("b32", &*what),
-        ("b32", "%crc_word"),
+        Value::new("b64", "%crc_address"),
+        Value::new("b32", &what),
+        Value::new("b32", "%crc_word"),
     ];
     if !turns {
         text.push_str(&call("journal_access", None, &arguments));
@@ -272,7 +272,7 @@ fn record_access(
     text.push_str(&format!(
         "setp.eq.u32 %crc_todo, 0, 0;\n$crc_try_{at}:\n{look}{}setp.eq.u32 %crc_global, %crc_got, 0;\n\
          {NOT_YET}{at};\n{skip}:\n",
-        call("journal_lock", Some(("b32", "%crc_got")), &arguments)
+        call("journal_lock", Some(Value::new("b32", "%crc_got")), &arguments)
     ));
     edits.insert(instruction.span.start, text);
     edits.insert(
@@ -280,7 +280,11 @@ fn record_access(
         format!(
             "\n@!%crc_todo bra $crc_recorded_{at};\n{}setp.ne.u32 %crc_todo, %crc_got, 0;\n\
              $crc_again_{at}:\n{AGAIN}{at};\n$crc_recorded_{at}:\n",
-            call("journal_made", Some(("b32", "%crc_got")), &arguments)
+            call(
+                "journal_made",
+                Some(Value::new("b32", "%crc_got")),
+                &arguments
+            )
         ),
     );
 }
@@ -312,16 +316,20 @@ fn look(
     };
     let idle = idle.to_string();
     let [block, state, address, what, word] = *arguments;
-    let more = [("b32", &*idle), ("b64", "%crc_operand")];
+    let more = [Value::new("b32", &idle), Value::new("b64", "%crc_operand")];
     let arguments = [block, state, address, what, word, more[0], more[1]];
     format!(
         "{widened}{}setp.eq.u32 %crc_global, %crc_got, 0;\n{NOT_YET}{at};\n\
          setp.eq.u32 %crc_global, %crc_got, 2;\n@%crc_global bra {skip};\n",
-        call("journal_look", Some(("b32", "%crc_got")), &arguments)
+        call(
+            "journal_look",
+            Some(Value::new("b32", "%crc_got")),
+            &arguments
+        )
     )
 }
 
-/// When an atomic changes nothing, if that can be told from its first operand.
+/// When an atomic changes nothing, if its first operand shows that.
 fn idle(op: &MemoryOp) -> Option<u32> {
     let wide = matches!(op.bytes_per_element, 4 | 8) && op.vector == 1;
     match op.op.filter(|_| wide && op.ty.is_integer())? {
@@ -396,9 +404,9 @@ pub(crate) fn entry(name: &str, kind: u32, what: u32) -> String {
     let arguments = [
         LAUNCH,
         STATE,
-        ("b32", &*kind),
-        ("b32", &*what),
-        ("b64", "%crc_address"),
+        Value::new("b32", &kind),
+        Value::new("b32", &what),
+        Value::new("b64", "%crc_address"),
     ];
     call(name, None, &arguments)
 }

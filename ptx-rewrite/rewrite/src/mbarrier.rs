@@ -13,7 +13,7 @@ use shadow::layout::{
 
 use crate::access::{self, AddressSpace, Located, unless};
 use crate::analysis::Granules;
-use crate::call::call;
+use crate::call::{Value, call};
 use crate::copies;
 use crate::edit::Edits;
 use crate::journal::{self, STATE};
@@ -88,12 +88,12 @@ fn operation(
         format!("{}bra {skip};\n", unless(guard))
     });
     let arguments = [
-        ("b64", "%crc_block"),
+        Value::new("b64", "%crc_block"),
         STATE,
-        ("b64", "%crc_address"),
-        ("b32", &*what),
-        ("b32", &*word),
-        ("b32", "%crc_count"),
+        Value::new("b64", "%crc_address"),
+        Value::new("b32", &what),
+        Value::new("b32", &word),
+        Value::new("b32", "%crc_count"),
     ];
     let block = size_of::<LaunchBlock>();
     edits.insert(
@@ -103,7 +103,11 @@ fn operation(
              add.s64 %crc_block, %crc_launch, {block};\nmov.b32 %crc_count, {count};\n\
              setp.eq.u32 %crc_todo, 0, 0;\n$crc_try_{at}:\n{}\
              setp.eq.u32 %crc_global, %crc_got, 0;\n@%crc_global bra $crc_again_{at};\n{skip}:\n",
-            call("journal_barrier", Some(("b32", "%crc_got")), &arguments)
+            call(
+                "journal_barrier",
+                Some(Value::new("b32", "%crc_got")),
+                &arguments
+            )
         ),
     );
     let made = [arguments[0], STATE, arguments[2], arguments[4]];

@@ -6,7 +6,7 @@ use ptx::isa::{self, MbarrierOp, Scope, SyncOp};
 use shadow::order::{NARROW, WIDE};
 
 use crate::access;
-use crate::call::{LAUNCH, call};
+use crate::call::{LAUNCH, Value, call};
 use crate::edit::Edits;
 
 /// What an instruction adds to the releases and the acquires of its CTA, if anything.
@@ -53,7 +53,11 @@ pub(crate) fn insert(instruction: &Instruction, label: u32, edits: &mut Edits) -
         text.push_str(&format!("{}bra {skip};\n", access::unless(guard)));
     }
     let (releases, acquires) = (releases.to_string(), acquires.to_string());
-    let arguments = [LAUNCH, ("b64", &*releases), ("b64", &*acquires)];
+    let arguments = [
+        LAUNCH,
+        Value::new("b64", &releases),
+        Value::new("b64", &acquires),
+    ];
     text.push_str(&call("order", None, &arguments));
     if instruction.guard.is_some() {
         text.push_str(&format!("{skip}:\n"));

@@ -48,9 +48,16 @@ fn name(number: usize) -> String {
 
 /// The parameters of a check function besides the launch.
 fn arguments<'a>(check: &Check, site: &'a str) -> Vec<Value<'a>> {
-    let mut all = vec![ME, ("b64", "%crc_address"), ("b32", site)];
+    let mut all = vec![
+        ME,
+        Value::new("b64", "%crc_address"),
+        Value::new("b32", site),
+    ];
     if check.target.shared {
-        all.extend([("b64", "%crc_slot"), ("b64", "%crc_slot_mask")]);
+        all.extend([
+            Value::new("b64", "%crc_slot"),
+            Value::new("b64", "%crc_slot_mask"),
+        ]);
     }
     all
 }
@@ -58,8 +65,8 @@ fn arguments<'a>(check: &Check, site: &'a str) -> Vec<Value<'a>> {
 fn function(number: usize, check: &Check) -> String {
     let arguments = arguments(check, SITE);
     let parameter = |register: &str| register.replace('%', "");
-    let parameters = arguments.iter().map(|(ty, register)| {
-        let name = parameter(register);
+    let parameters = arguments.iter().map(|Value { ty, text }| {
+        let name = parameter(text);
         format!(", .param .{ty} {name}")
     });
     let parameters: String = parameters.collect();
@@ -75,7 +82,7 @@ fn function(number: usize, check: &Check) -> String {
          ld.param.u64 %crc_launch, [{LAUNCH_PARAM}];\n",
         prologue.declarations(),
     );
-    for (ty, register) in arguments {
+    for Value { ty, text: register } in arguments {
         let name = parameter(register);
         text.push_str(&format!("ld.param.{ty} {register}, [{name}];\n"));
     }

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use device::{Entry, Fast, FastShared, LAUNCH_PARAM};
 use shadow::layout::LaunchBlock;
 
-use crate::call::{LAUNCH, ME, call};
+use crate::call::{LAUNCH, ME, Value, call};
 use crate::calls::STATE_PARAM;
 
 /// What a function needs of it.
@@ -59,9 +59,9 @@ impl Prologue {
     fn identify(self, text: &mut String) {
         // Works in registers that checks fill before they read them.
         let entry = Entry {
-            launch: LAUNCH.1,
+            launch: LAUNCH.text,
             flat: "%crc_flat",
-            me: ME.1,
+            me: ME.text,
             cta: "%crc_address",
             scratch: ["%crc_next", "%crc_new"],
             words: ["%crc_a", "%crc_b", "%crc_c"],
@@ -89,7 +89,7 @@ impl Prologue {
                 text.push_str(&format!(
                     "ld.global.u64 %crc_slot_mask, [%crc_launch+{mask}];\nadd.s64 %crc_slot, %crc_launch, {block};\n"
                 ));
-                let slot = ("b64", "%crc_slot");
+                let slot = Value::new("b64", "%crc_slot");
                 text.push_str(&call("slot", Some(slot), &[slot]));
             }
         }

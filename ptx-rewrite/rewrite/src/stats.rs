@@ -64,8 +64,12 @@ pub fn assemble(assembler: &Path, text: &str, arch: &str) -> Result<Vec<Stats>, 
 #[derive(Debug, Default)]
 pub struct Accepted(Mutex<BTreeSet<Function>>);
 
-/// Architecture and text.
-type Function = (String, String);
+/// A function that has been accepted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Function {
+    architecture: String,
+    text: String,
+}
 
 impl Accepted {
     /// None yet.
@@ -105,8 +109,11 @@ impl Accepted {
         let ours = || module.functions().filter(is_ours);
         let defined = ours().filter(|function| function.body.is_some());
         let named = defined.map(|function| {
-            let whole = module.slice(function.span).to_owned();
-            (function.name.as_str(), (arch.to_owned(), whole))
+            let accepted = Function {
+                architecture: arch.to_owned(),
+                text: module.slice(function.span).to_owned(),
+            };
+            (function.name.as_str(), accepted)
         });
         let known = self.known();
         let (declared, others): (Vec<_>, Vec<_>) =
@@ -151,7 +158,7 @@ fn run(assembler: &Path, text: &str, arch: &str, options: &[&OsStr]) -> Result<S
     let input = child.stdin.take();
     let text = text.to_owned();
     let feeder = std::thread::spawn(move || {
-        // A broken pipe means the assembler gave up; its exit status tells.
+        // A broken pipe means the assembler gave up; its exit status says it.
         input.map(|mut input| input.write_all(text.as_bytes()))
     });
     let result = child.wait_with_output().map_err(cannot)?;
@@ -212,12 +219,14 @@ mod tests {
                        .visible .entry __cudarun_own_p()\n{\n\tret;\n}\n";
         let text = format!("/*+crc*/.func __cudarun_f(\n)\n;\n{ours}{program}");
         let accepted = Accepted::new();
-        let function = ("sm_90".to_owned(), ours.to_owned());
+        let function = |text: &str| Function {
+            architecture: "sm_90".to_owned(),
+            text: text.to_owned(),
+        };
         let (whole, defined) = accepted.shortened(&text, "sm_90");
-        assert_eq!((whole, defined), (text.clone(), vec![function.clone()]));
-        let copy = ".visible .entry __cudarun_own_p()\n{\n\tret;\n}".to_owned();
-        let copy = ("sm_90".to_owned(), copy);
-        accepted.known().extend([function, copy]);
+        assert_eq!((whole, defined), (text.clone(), vec![function(ours)]));
+        let copy = ".visible .entry __cudarun_own_p()\n{\n\tret;\n}";
+        accepted.known().extend([ours, copy].map(function));
         let short = format!(
             "/*+crc*/.extern .func __cudarun_f(\n)\n;\n\
              .extern .func (.param .b64 r) __cudarun_f(\n\t.param .b64 a\n)\n;{program}"

@@ -2,6 +2,7 @@
 //!
 //! All are free of races, and each takes the number of CTAs to run.
 
+use random::Random;
 use shadow::hb::{
     Access, Arrival, Completion, Engine, FenceKind, Issue, LANES, Location, MemoryOrder, OpKind,
     Race, Scope, Shape, Span, Waited, Warp,
@@ -208,7 +209,7 @@ fn tiled(gpu: &mut Gpu, ctas: u64) {
 }
 
 fn scatter(number: u64) -> u64 {
-    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 40
+    Random::new(number).number()
 }
 
 /// Each thread reads four words anywhere in a megabyte.

@@ -64,7 +64,7 @@ impl Times {
     }
 
     /// The owner, `me`, learns what `other` knew at a time that `theirs` describes.
-    pub(crate) fn learn(&mut self, me: Thread, other: Thread, theirs: &Times) {
+    pub(crate) fn join(&mut self, me: Thread, other: Thread, theirs: &Times) {
         if me == other {
             // What a thread released itself, it knows.
             return;

@@ -1,10 +1,10 @@
-//! Asynchronous copies: under way from their issue until somebody has waited for them.
+//! Asynchronous copies: under way from their issue until a thread has waited for them.
 //!
 //! PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy". Nothing orders a copy
 //! with other accesses while it is under way, not even those of its own thread.
 //!
 //! A copy that ends with a group becomes its thread's own when that waits for the group. A copy that
-//! ends with an asynchronous barrier is made by somebody else from the start, whom nobody knows but
+//! ends with an asynchronous barrier is made by another thread from the start, which none knows but
 //! by that barrier.
 
 use alloc::vec::Vec;
@@ -59,7 +59,7 @@ pub struct Waited {
 #[derive(Clone, Debug)]
 struct Copy {
     number: u32,
-    /// The words it reads, and those it writes, until somebody has waited for that.
+    /// The words it reads, and those it writes, until a thread has waited for that.
     words: [Option<RangeInclusive<u64>>; 2],
     /// Who makes it and when, if it ends with an asynchronous barrier too.
     maker: Option<Epoch>,
@@ -166,7 +166,7 @@ impl Copies {
         Some(Thread { cta, ..me })
     }
 
-    /// Who ends the phases of an asynchronous barrier that has just been made: somebody new, so that nothing is
+    /// Who ends the phases of an asynchronous barrier that has just been made: a new thread, so that nothing is
     /// known of these phases.
     pub(crate) fn ends(&mut self, at: Location) -> Thread {
         let owner = match at {
@@ -190,7 +190,7 @@ impl Copies {
         self.count
     }
 
-    /// Nobody waits any more for the groups of threads that end.
+    /// No thread waits any more for the groups of threads that end.
     pub(crate) fn exit(&mut self, warp: Warp, lanes: u32) {
         if self.groups.is_empty() {
             return;
@@ -386,7 +386,7 @@ impl Engine {
             last,
         } = &mut self.copies;
         let mut known = Sparse::default();
-        let mut begun = Vec::new();
+        let mut pending = Vec::new();
         if let Some(Groups { open, closed }) = groups.get_mut(&(me, false)) {
             *count += 1;
             *last = None;
@@ -407,12 +407,12 @@ impl Engine {
                     None => {
                         copy.maker = Some(maker);
                         known.raise(maker.thread, maker.time);
-                        begun.push(copy.clone());
+                        pending.push(copy.clone());
                     }
                 }
             }
         }
-        for copy in &begun {
+        for copy in &pending {
             if let Some(maker) = copy.maker {
                 self.finish(me, copy, maker);
             }
@@ -441,7 +441,7 @@ impl Engine {
         }
     }
 
-    /// From now on a copy's accesses are those of somebody, at a time.
+    /// From now on a copy's accesses are those of a thread, at a time.
     fn finish(&mut self, issuer: Thread, copy: &Copy, by: Epoch) {
         for (words, writes) in copy.words.iter().zip([false, true]) {
             let Some(words) = words else { continue };

@@ -13,14 +13,23 @@ use super::entry::{Class, Entry, Strength};
 use super::thread::{Epoch, Id};
 
 /// Accesses of a word after which a thread's last strong write stands for all its earlier ones,
-/// although somebody may have observed the last and not the others.
+/// although another thread may have observed the last and not the others.
 const TOO_MANY: usize = 4096;
 
 /// What accesses of a crowd have in common: the instruction, and the bytes of the word.
-type Kind = (u32, Class, u8);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    site: u32,
+    class: Class,
+    mask: u8,
+}
 
 fn kind(of: &Entry) -> Kind {
-    (of.site, of.class, of.mask)
+    Kind {
+        site: of.site,
+        class: of.class,
+        mask: of.mask,
+    }
 }
 
 /// Many accesses of one kind, none of them a copy.

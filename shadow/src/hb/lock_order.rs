@@ -341,7 +341,7 @@ impl LockOrder {
                 for by in [false, true].into_iter().take(2 - usize::from(shared)) {
                     let known = released.get(&Released { lock, shared: by });
                     if let (Some(engine), Some(known)) = (engine.as_mut(), known) {
-                        engine.learn(me, known);
+                        engine.join(me, known);
                     }
                 }
             });
@@ -469,7 +469,7 @@ impl Engine {
     }
 
     /// A thread learns what others have published.
-    fn learn(&mut self, me: Thread, known: &Sparse) {
+    fn join(&mut self, me: Thread, known: &Sparse) {
         self.enter(me.warp());
         if let Some(cta) = self.ctas.get_mut(&me.cta) {
             let lanes = cta.lanes(me.warp);

@@ -30,13 +30,13 @@ pub(crate) struct Release {
     /// thread is part of such a pattern again.
     pub(crate) operation: bool,
     /// Releases before this one in its log that its thread had acquired, counted from the first:
-    /// whoever acquires this one need not look at them.
+    /// a thread that acquires this one need not look at them.
     pub(crate) covers: u32,
     /// Releases before this one in its log.
     pub(crate) first: u32,
 }
 
-/// How much of a log has been observed. Whoever needs that holds one.
+/// How much of a log has been observed. A reader that needs that holds one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) log: LogId,
@@ -162,7 +162,7 @@ impl Log {
         Some(mark)
     }
 
-    /// True when somebody has observed it, and not made use of that.
+    /// True when a thread has observed it, and not made use of that.
     pub(crate) fn is_observed(&mut self) -> bool {
         self.marks.retain(|mark| Arc::strong_count(mark) > 1);
         !self.marks.is_empty()
@@ -197,7 +197,7 @@ impl Log {
         }
     }
 
-    /// Drops releases that later ones stand for, whoever observes or acquires them. Gives the
+    /// Drops releases that later ones stand for, whichever thread observes or acquires them. Gives the
     /// release operations among them.
     pub(crate) fn compact(&mut self) -> Vec<Release> {
         if self.releases.len() <= self.crowd[0].max(self.least) {
@@ -205,7 +205,7 @@ impl Log {
         }
         self.is_observed();
         // By CTA and scope: how much of the log a later release covers. By warp: the lanes that
-        // release again, and when. Whoever has observed the one has observed the other unless there
+        // release again, and when. A thread that has observed the one has observed the other unless there
         // is a mark between them.
         let mut covered: HashMap<(u64, Scope), u32> = HashMap::new();
         let mut again: HashMap<(Id, Scope, bool), (u32, Time)> = HashMap::new();
@@ -242,7 +242,7 @@ impl Log {
         dropped
     }
 
-    /// True when whoever acquires the first `count` releases by an acquire of gpu scope learns from
+    /// True when a thread that acquires the first `count` releases by an acquire of gpu scope learns from
     /// all of them, and none is of a thread of `warp`.
     pub(crate) fn is_wide(&self, warp: Id, count: u32) -> bool {
         count <= self.wide && (self.warps || self.warp != Some(warp))
@@ -296,7 +296,7 @@ impl Log {
                 let by = warp.lane(lane);
                 // Who knows a thread's time knows all that the thread knew then.
                 if times.get(acquirer.thread, by) < release.times.own {
-                    times.learn(acquirer.thread, by, &release.times);
+                    times.join(acquirer.thread, by, &release.times);
                 }
             }
             end = end.max(release.covers);

@@ -34,18 +34,25 @@ struct Cta {
     parts: Parts,
 }
 
+/// The time up to which a part of a CTA is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct PartTime {
+    part: Part,
+    time: Time,
+}
+
 /// Times of parts of a CTA, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Parts {
     #[default]
     None,
     /// Releases of one thread per CTA are the most common.
-    One([(Part, Time); 1]),
-    Many(Arc<Vec<(Part, Time)>>),
+    One([PartTime; 1]),
+    Many(Arc<Vec<PartTime>>),
 }
 
 impl Parts {
-    fn as_slice(&self) -> &[(Part, Time)] {
+    fn as_slice(&self) -> &[PartTime] {
         match self {
             Self::None => &[],
             Self::One(one) => one,
@@ -53,7 +60,7 @@ impl Parts {
         }
     }
 
-    fn of(parts: Vec<(Part, Time)>) -> Self {
+    fn of(parts: Vec<PartTime>) -> Self {
         match parts[..] {
             [] => Self::None,
             [one] => Self::One([one]),
@@ -69,7 +76,7 @@ impl Cta {
 
     fn found(&self, part: Part) -> Option<Time> {
         let parts = self.parts.as_slice();
-        let first = parts.first()?.0;
+        let first = parts.first()?.part;
         if part < first {
             return None;
         }
@@ -79,13 +86,13 @@ impl Cta {
             (part & 63) as i64 - (first & 63) as i64,
         );
         let guess = usize::try_from(32 * i64::from(warps) + lanes).ok();
-        if let Some(&(of, time)) = guess.and_then(|guess| parts.get(guess))
+        if let Some(&PartTime { part: of, time }) = guess.and_then(|guess| parts.get(guess))
             && of == part
         {
             return Some(time);
         }
-        let found = parts.binary_search_by_key(&part, |&(of, _)| of);
-        found.ok().map(|at| parts[at].1)
+        let found = parts.binary_search_by_key(&part, |of| of.part);
+        found.ok().map(|at| parts[at].time)
     }
 
     /// The time up to which all lanes of a warp are known.
@@ -107,17 +114,21 @@ impl Cta {
             return false;
         }
         let mut mine = self.parts.as_slice().iter().peekable();
-        let (mut of_warp, mut here) = ((0, 0), (0, 0));
-        other.parts.as_slice().iter().all(|&(part, time)| {
-            while let Some(&known) = mine.next_if(|known| known.0 <= part) {
-                here = known;
-                if known.0 == whole(known.0 >> 6) {
-                    of_warp = known;
+        let (mut of_warp, mut here) = (PartTime::default(), PartTime::default());
+        other
+            .parts
+            .as_slice()
+            .iter()
+            .all(|&PartTime { part, time }| {
+                while let Some(&known) = mine.next_if(|known| known.part <= part) {
+                    here = known;
+                    if known.part == whole(known.part >> 6) {
+                        of_warp = known;
+                    }
                 }
-            }
-            let warp = of_warp.0 == whole(part >> 6) && of_warp.1 >= time;
-            self.all >= time || warp || here.0 == part && here.1 >= time
-        })
+                let warp = of_warp.part == whole(part >> 6) && of_warp.time >= time;
+                self.all >= time || warp || here.part == part && here.time >= time
+            })
     }
 
     /// Which of the two knows what the other does: greater if this one, equal if both, none if neither.
@@ -138,9 +149,9 @@ impl Cta {
         }
         let (mut same, mut more, mut less) = (true, true, true);
         for (a, b) in mine.iter().zip(theirs) {
-            same &= a.0 == b.0;
-            more &= a.1 >= b.1;
-            less &= a.1 <= b.1;
+            same &= a.part == b.part;
+            more &= a.time >= b.time;
+            less &= a.time <= b.time;
         }
         match same {
             // What is known of a part is known by no larger one.
@@ -155,13 +166,13 @@ impl Cta {
         let mut parts = Vec::with_capacity(mine.len() + theirs.len());
         let mut of_warp = (0, 0);
         loop {
-            let (part, time) = match (mine, theirs) {
+            let PartTime { part, time } = match (mine, theirs) {
                 ([], []) => break,
-                ([a, rest @ ..], [b, ..]) if a.0 < b.0 => {
+                ([a, rest @ ..], [b, ..]) if a.part < b.part => {
                     mine = rest;
                     *a
                 }
-                ([a, mine_left @ ..], [b, theirs_left @ ..]) if a.0 == b.0 => {
+                ([a, mine_left @ ..], [b, theirs_left @ ..]) if a.part == b.part => {
                     (mine, theirs) = (mine_left, theirs_left);
                     *a.max(b)
                 }
@@ -184,7 +195,7 @@ impl Cta {
                 of_warp = (warp, time);
             }
             if time > known {
-                parts.push((part, time));
+                parts.push(PartTime { part, time });
             }
         }
         Self {
@@ -196,18 +207,18 @@ impl Cta {
     /// A lane is known up to a time that neither its own part nor a larger one has passed on.
     fn raise(&mut self, part: Part, time: Time) {
         match &mut self.parts {
-            Parts::None => self.parts = Parts::One([(part, time)]),
-            Parts::One([one]) if one.0 == part => one.1 = time,
+            Parts::None => self.parts = Parts::One([PartTime { part, time }]),
+            Parts::One([one]) if one.part == part => one.time = time,
             Parts::One([one]) => {
-                let mut both = alloc::vec![*one, (part, time)];
+                let mut both = alloc::vec![*one, PartTime { part, time }];
                 both.sort_unstable();
                 self.parts = Parts::Many(Arc::new(both));
             }
             Parts::Many(many) => {
                 let many = Arc::make_mut(many);
-                match many.binary_search_by_key(&part, |&(of, _)| of) {
-                    Ok(at) => many[at].1 = time,
-                    Err(at) => many.insert(at, (part, time)),
+                match many.binary_search_by_key(&part, |of| of.part) {
+                    Ok(at) => many[at].time = time,
+                    Err(at) => many.insert(at, PartTime { part, time }),
                 }
             }
         }
@@ -233,6 +244,28 @@ enum Below {
     Ctas([Cta; FAN]),
     /// At least two.
     Nodes([Option<Arc<Node>>; FAN]),
+}
+
+/// A join at one place of two nodes.
+struct JoinedPlace<T> {
+    joined: Joined<T>,
+    /// Both sides knew the same.
+    same: bool,
+}
+
+impl<T> JoinedPlace<T> {
+    /// Both sides knew the same.
+    const SAME: Self = Self {
+        joined: Joined::Right,
+        same: true,
+    };
+
+    fn different(joined: Joined<T>) -> Self {
+        Self {
+            joined,
+            same: false,
+        }
+    }
 }
 
 /// Where the result of a join is.
@@ -402,23 +435,23 @@ impl Node {
         let below = match (&self.below, &other.below) {
             (Below::Ctas(a), Below::Ctas(b)) => {
                 join_all(a, b, &mut knows, |a, b| match a.compare(b) {
-                    Some(Ordering::Equal) => (Joined::Right, true),
-                    Some(Ordering::Less) => (Joined::Right, false),
-                    Some(Ordering::Greater) => (Joined::Left, false),
-                    None => (Joined::New(a.joined(b)), false),
+                    Some(Ordering::Equal) => JoinedPlace::SAME,
+                    Some(Ordering::Less) => JoinedPlace::different(Joined::Right),
+                    Some(Ordering::Greater) => JoinedPlace::different(Joined::Left),
+                    None => JoinedPlace::different(Joined::New(a.joined(b))),
                 })
                 .map(Below::Ctas)
             }
             (Below::Nodes(a), Below::Nodes(b)) => join_all(a, b, &mut knows, |a, b| match (a, b) {
-                (None, None) => (Joined::Right, true),
-                (None, Some(_)) => (Joined::Right, false),
-                (Some(_), None) => (Joined::Left, false),
-                (Some(a), Some(b)) if Arc::ptr_eq(a, b) => (Joined::Right, true),
-                (Some(a), Some(b)) => match Self::join(a, b) {
-                    Joined::Right => (Joined::Right, false),
-                    Joined::Left => (Joined::Left, false),
-                    Joined::New(new) => (Joined::New(Some(new)), false),
-                },
+                (None, None) => JoinedPlace::SAME,
+                (None, Some(_)) => JoinedPlace::different(Joined::Right),
+                (Some(_), None) => JoinedPlace::different(Joined::Left),
+                (Some(a), Some(b)) if Arc::ptr_eq(a, b) => JoinedPlace::SAME,
+                (Some(a), Some(b)) => JoinedPlace::different(match Self::join(a, b) {
+                    Joined::Right => Joined::Right,
+                    Joined::Left => Joined::Left,
+                    Joined::New(new) => Joined::New(Some(new)),
+                }),
             })
             .map(Below::Nodes),
             _ => None,
@@ -431,16 +464,15 @@ impl Node {
     }
 }
 
-/// Joins place by place; nothing where one side knows all. `join` says as well whether both sides
-/// know the same.
+/// Joins place by place; nothing where one side knows all.
 fn join_all<T: Clone>(
     a: &[T; FAN],
     b: &[T; FAN],
     knows: &mut Knows,
-    join: impl Fn(&T, &T) -> (Joined<T>, bool),
+    join: impl Fn(&T, &T) -> JoinedPlace<T>,
 ) -> Option<[T; FAN]> {
     let joined: [Joined<T>; FAN] = core::array::from_fn(|at| {
-        let (joined, same) = join(&a[at], &b[at]);
+        let JoinedPlace { joined, same } = join(&a[at], &b[at]);
         knows.left &= same || matches!(joined, Joined::Left);
         knows.right &= matches!(joined, Joined::Right);
         joined
@@ -490,12 +522,12 @@ impl Sparse {
             return 0;
         }
         let parts = times.parts.as_slice();
-        let first = parts.partition_point(|&(part, _)| part <= whole(of.warp));
+        let first = parts.partition_point(|of_part| of_part.part <= whole(of.warp));
         let own = parts[first..]
             .iter()
-            .take_while(|of_lane| of_lane.0 >> 6 == of.warp);
-        let known = own.filter(|of_lane| of_lane.1 >= time);
-        lanes & !known.fold(0, |all, (part, _)| all | 1 << ((part & 63) - 1))
+            .take_while(|of_lane| of_lane.part >> 6 == of.warp);
+        let known = own.filter(|of_lane| of_lane.time >= time);
+        lanes & !known.fold(0, |all, of_lane| all | 1 << ((of_lane.part & 63) - 1))
     }
 
     /// The time up to which all lanes of a warp are known.
@@ -520,7 +552,8 @@ impl Sparse {
     /// All lanes of a warp are known up to `time`.
     pub(crate) fn raise_warp(&mut self, cta: u64, warp: u32, time: Time) {
         if time > self.of_warp(cta, warp) {
-            let parts = Parts::One([(whole(warp), time)]);
+            let part = whole(warp);
+            let parts = Parts::One([PartTime { part, time }]);
             self.add(cta, &Cta { all: 0, parts });
         }
     }
@@ -536,11 +569,14 @@ impl Sparse {
     /// Some lanes of a warp are known up to `time`.
     pub(crate) fn raise_lanes(&mut self, cta: u64, warp: u32, lanes: u32, time: Time) {
         let known = |part| self.of(cta).map_or(0, |times| times.get(part));
-        let parts = super::each(lanes).map(|lane| (single(warp, lane), time));
-        let parts: Vec<(Part, Time)> = parts.filter(|of| of.1 > known(of.0)).collect();
+        let parts = super::each(lanes).map(|lane| PartTime {
+            part: single(warp, lane),
+            time,
+        });
+        let parts: Vec<PartTime> = parts.filter(|of| of.time > known(of.part)).collect();
         match parts[..] {
             [] => {}
-            [(part, time)] => {
+            [PartTime { part, time }] => {
                 let tree = self.0.get_or_insert_with(|| Arc::new(Node::leaf(cta)));
                 Node::change(tree, cta).raise(part, time);
             }

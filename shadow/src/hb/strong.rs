@@ -483,15 +483,13 @@ impl Strong {
                 if behind != 0 {
                     let locks = lock_order.locks_of(&race);
                     scalar.keep(Predicted { race, locks }, false, || {
-                        let said = || {
+                        let by_main = || {
                             main.nearest(&race)
-                                .filter(|said| said.0 == Cause::NoRelease)
+                                .filter(|(cause, _)| *cause == Cause::NoRelease)
                         };
-                        let (cause, location) = engine.nearest(&race).or_else(said)?;
-                        Some((
-                            cause,
-                            location.map(|location| main.named(&race, cause, location)),
-                        ))
+                        let (cause, location) = engine.nearest(&race).or_else(by_main)?;
+                        let flag = location.map(|location| main.named(&race, cause, location));
+                        Some(Explanation { cause, flag })
                     });
                 }
             }
@@ -523,6 +521,13 @@ impl Strong {
     }
 }
 
+/// What would have ordered two accesses, and by which flag or counter.
+#[derive(Clone, Copy)]
+struct Explanation {
+    cause: Cause,
+    flag: Option<Flag>,
+}
+
 impl Scalar {
     /// Nothing is to be reported of it, as far as is known.
     fn is_clean(&self) -> bool {
@@ -534,7 +539,7 @@ impl Scalar {
         &mut self,
         predicted: Predicted,
         ordered: bool,
-        cause: impl FnOnce() -> Option<(Cause, Option<Flag>)>,
+        explain: impl FnOnce() -> Option<Explanation>,
     ) {
         let sites = |race: &Race| {
             let (a, b) = (race.earlier.site, race.later.site);
@@ -548,11 +553,11 @@ impl Scalar {
         {
             Some(old) => old.count += 1,
             None => {
-                let (cause, flag) = cause().unzip();
+                let explanation = explain();
                 self.found.push(Unordered {
                     predicted,
-                    cause,
-                    flag: flag.flatten(),
+                    cause: explanation.map(|of| of.cause),
+                    flag: explanation.and_then(|of| of.flag),
                     count: 1,
                     ordered,
                 });

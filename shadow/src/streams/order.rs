@@ -42,7 +42,7 @@ impl Stream {
 struct Times {
     /// If all threads of the host know what one of them has waited for.
     taken: u64,
-    /// If each knows what it has waited for itself, the oldest one what others that have ended knew, and each what anybody
+    /// If each knows what it has waited for itself, the oldest one what others that have ended knew, and each what any thread
     /// knew when it began.
     sure: u64,
 }
@@ -66,8 +66,8 @@ impl Clock {
     }
 
     /// What a thread of the host knows when it has waited for this.
-    fn join_sure(&mut self, sure: impl Iterator<Item = (u64, u64)>) {
-        for (lane, time) in sure {
+    fn join_sure(&mut self, sure: &BTreeMap<u64, u64>) {
+        for (&lane, &time) in sure {
             let mine = self.0.entry(lane).or_default();
             mine.sure = time.max(mine.sure);
         }
@@ -99,7 +99,7 @@ impl Turn {
         self.after.knows(other)
     }
 
-    /// Whether that is so even if threads of the host do not tell each other what they have waited for.
+    /// Whether that is so even if a thread of the host knows only what it has waited for itself.
     pub fn surely_follows(&self, other: &Turn) -> bool {
         self.after.surely_knows(other)
     }
@@ -178,7 +178,7 @@ const QUESTIONS: u32 = 16;
 /// What orders the pieces of work of a process: stream order, events, the host and graphs.
 ///
 /// The host is taken for one thread: what one of its threads has waited for, all have. Whether that is needed for an order,
-/// [`Turn::surely_follows`] tells. There a thread has waited for what it has waited for itself; for what younger
+/// [`Turn::surely_follows`] says. There a thread has waited for what it has waited for itself; for what younger
 /// threads that have ended had waited for, if it is the oldest one, which is taken to join them; and for all that others
 /// had waited for before its first call.
 #[derive(Clone, Debug, Default)]
@@ -440,7 +440,7 @@ impl StreamOrder {
         self.host.knows(turn) || lanes.all(|lane| lane.clock.knows(turn))
     }
 
-    /// Forgets about lanes in which there is nothing that anybody still asks for.
+    /// Forgets about lanes in which there is nothing that is still asked for.
     pub fn keep(&mut self, lanes: &BTreeSet<u64>) {
         let streams = self.streams.values_mut();
         let streams = streams.flat_map(|lane| {
@@ -504,8 +504,9 @@ impl StreamOrder {
     /// What the calling thread has waited for.
     fn here(&self) -> Clock {
         let mut here = self.host.clone();
-        let own = self.threads.get(&self.thread).into_iter().flatten();
-        here.join_sure(own.map(|(&lane, &time)| (lane, time)));
+        if let Some(own) = self.threads.get(&self.thread) {
+            here.join_sure(own);
+        }
         here
     }
 

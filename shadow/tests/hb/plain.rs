@@ -241,7 +241,7 @@ impl Judge {
         (whole && same && strong).then_some(first)
     }
 
-    pub(crate) fn learn(&mut self, me: usize, scope: Scope, heads: &[Head]) {
+    pub(crate) fn join_releases(&mut self, me: usize, scope: Scope, heads: &[Head]) {
         for head in heads {
             if mutual(head.party(), party(me, scope)) {
                 join(&mut self.clocks[me], &head.clock);
@@ -267,7 +267,7 @@ impl Judge {
             if acquires {
                 let all = self.observed[me].clone();
                 for (_, heads) in all.iter().filter(|(at, _)| *at == address) {
-                    self.learn(me, scope, heads);
+                    self.join_releases(me, scope, heads);
                 }
             }
         }
@@ -299,12 +299,12 @@ impl Judge {
             self.tick(me);
             if kind != FenceKind::Release {
                 for (_, heads) in self.observed[me].clone() {
-                    self.learn(me, scope, &heads);
+                    self.join_releases(me, scope, &heads);
                 }
             }
             if kind == FenceKind::Sc {
                 let sc = self.sc.clone();
-                self.learn(me, scope, &sc);
+                self.join_releases(me, scope, &sc);
             }
             if kind == FenceKind::ScForced && scope >= Scope::Gpu {
                 for clock in self.before_fence(me) {
@@ -331,7 +331,7 @@ impl Judge {
         }
     }
 
-    /// What an arrival at an asynchronous barrier, or at that of a cluster, publishes. Whoever its
+    /// What an arrival at an asynchronous barrier, or at that of a cluster, publishes. The threads that its
     /// scope includes may be in its CTA, or anywhere in its cluster.
     pub(crate) fn arrive(&mut self, me: usize, order: MemoryOrder) -> Vec<Head> {
         let MemoryOrder::Relaxed(scope) = order else {

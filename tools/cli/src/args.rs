@@ -756,7 +756,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
     let together = command.try_get_matches_from(arguments);
     let together = together.map_err(|error| match &settings.file {
         Some(file) => {
-            let text = format!("{}: {}", file.display(), settings::said(&error));
+            let text = format!("{}: {}", file.display(), settings::message(&error));
             Wrong::Settings(Stop::new(BAD_INPUT, text))
         }
         None => Wrong::Usage(error),

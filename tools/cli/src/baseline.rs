@@ -178,7 +178,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<u8, Stop> {
         for (n, pair) in races.iter().flat_map(|pairs| pairs.iter().enumerate()) {
             // The others of the cause.
             let what = if n == 0 { what } else { "also" };
-            console::out(format_args!("{what:<5}{}", pair.said()));
+            console::out(format_args!("{what:<5}{}", pair.text()));
         }
     };
     print("new", &new);

@@ -17,14 +17,14 @@ use crate::nvidia;
 /// The subcommand that tries the driver in a process of its own.
 pub(crate) const PROBE: &str = "__probe-driver";
 /// How long a driver may take to answer; a cold one with many GPUs takes seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where kernels run.
 #[derive(Clone, Debug)]
 pub(crate) enum Device {
     /// On a GPU.
     Gpu(Found),
-    /// On the simulated device, and why, if nobody has asked for it.
+    /// On the simulated device, and why, if it has not been asked for.
     Simulated { why: Option<String> },
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn find() -> Result<Found, String> {
         .stderr(Stdio::null());
     let child = command.spawn();
     let child = child.map_err(|error| format!("cannot try the NVIDIA driver: {error}"))?;
-    let said = answer(child, PATIENCE)?;
+    let said = answer(child, TIMEOUT)?;
     // A driver may print lines of its own.
     match serde_json::from_str(said.lines().last().unwrap_or_default()) {
         Ok(Answer::Works {
@@ -149,16 +149,16 @@ pub(crate) fn probe() -> Result<u8, Stop> {
 }
 
 /// What a process prints until it ends, which it is made to when it takes too long.
-fn answer(mut child: Child, patience: Duration) -> Result<String, String> {
+fn answer(mut child: Child, timeout: Duration) -> Result<String, String> {
     let start = Instant::now();
     let cannot = |error: std::io::Error| format!("cannot try the NVIDIA driver: {error}");
     while child.try_wait().map_err(cannot)?.is_none() {
-        if start.elapsed() > patience {
+        if start.elapsed() > timeout {
             // It may have ended by now, which is as well.
             let _ = child.kill();
             let _ = child.wait();
             return Err(format!(
-                "the NVIDIA driver does not answer within {patience:?}"
+                "the NVIDIA driver does not answer within {timeout:?}"
             ));
         }
         std::thread::sleep(Duration::from_millis(2));
@@ -184,7 +184,7 @@ mod tests {
         assert!(why.contains("does not answer"), "{why}");
         let mut echo = Command::new("echo");
         let child = echo.arg("x").stdout(Stdio::piped()).spawn().unwrap();
-        assert_eq!(answer(child, PATIENCE).unwrap(), "x\n");
+        assert_eq!(answer(child, TIMEOUT).unwrap(), "x\n");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 use comfy_table::{Table, presets};
 use image::elf::{self, ElfError, Runtime};
 use image::fatbin::{self, Entry, EntryKind, Fatbin};
+use ptx::Parsed;
 use report::names::{demangle, is_called, readable};
 use rewrite::Config;
 
@@ -72,9 +73,9 @@ pub(crate) fn run(args: &InspectArgs) -> Result<u8, Stop> {
             }
         }
         Err(ElfError::NotElf) => {
-            let (text, _) = crate::kernel::read(path)?;
+            let parsed = crate::kernel::read(path)?;
             console::out(format_args!("{}: PTX", path.display()));
-            named = show_ptx(args, &text);
+            named = show_ptx(args, &parsed);
         }
         Err(error) => return Err(bad(path, &error)),
     }
@@ -105,7 +106,7 @@ fn show_fatbin(args: &InspectArgs, fatbin: &Fatbin<'_>, number: usize) -> bool {
     console::out(format_args!("  module {number}: {}", images.join(", ")));
     if let Some(entry) = fatbin.best_ptx(SM) {
         return match entry.text() {
-            Ok(text) => show_ptx(args, &text),
+            Ok(text) => show_ptx(args, &Parsed::new(&text)),
             Err(error) => {
                 console::out(format_args!("    its PTX cannot be read: {error}"));
                 false
@@ -117,7 +118,7 @@ fn show_fatbin(args: &InspectArgs, fatbin: &Fatbin<'_>, number: usize) -> bool {
     let mut code = fatbin.best_elf(SM).into_iter().chain(cubins());
     if let Some(text) = code.find_map(|entry| elf::embedded_ptx(&entry.bytes().ok()?)) {
         console::out(format_args!("    the PTX that machine code carries:"));
-        return show_ptx(args, &text);
+        return show_ptx(args, &Parsed::new(&text));
     }
     let mut names: Vec<String> = Vec::new();
     for entry in cubins() {
@@ -167,7 +168,7 @@ fn show_cubin(args: &InspectArgs, cubin: &[u8]) {
             "{}: cubin, with the PTX that it was compiled from",
             path.display()
         ));
-        show_ptx(args, &text);
+        show_ptx(args, &Parsed::new(&text));
         return;
     }
     console::out(format_args!("{}: cubin", path.display()));
@@ -181,8 +182,8 @@ fn show_cubin(args: &InspectArgs, cubin: &[u8]) {
 }
 
 /// Whether the kernel that is asked for was there.
-fn show_ptx(args: &InspectArgs, text: &str) -> bool {
-    let (module, diagnostics) = ptx::parse(text);
+fn show_ptx(args: &InspectArgs, parsed: &Parsed) -> bool {
+    let (module, diagnostics) = (&parsed.module, &parsed.diagnostics);
     for diagnostic in diagnostics.iter().take(10) {
         let (line, column) = module.line_column(diagnostic.span.start);
         console::out(format_args!(
@@ -191,10 +192,10 @@ fn show_ptx(args: &InspectArgs, text: &str) -> bool {
         ));
     }
     if args.summary {
-        return summaries(args, &module);
+        return summaries(args, module);
     }
     let rewritten = rewrite::rewrite(
-        &module,
+        module,
         &Config {
             first_site: 1,
             ..Config::default()

@@ -23,7 +23,7 @@ const ROUNDS: u32 = 100;
 /// Where a spare folder may be; the first one on another file system is taken.
 const SPARE: [&str; 4] = ["/dev/shm", "/var/tmp", "/tmp", "."];
 
-/// The folders of a run; nobody else may read them, and they are removed with this.
+/// The folders of a run; no other user may read them, and they are removed with this.
 ///
 /// A process of the run that was root's may become another user's, and so may what it starts. So others may enter root's
 /// folders, and write what is in them, but not list them; only the processes of the run know how they are called.
@@ -45,7 +45,7 @@ impl Folders {
     /// Makes them.
     pub(crate) fn create() -> Result<Self, Stop> {
         let temporary = std::env::temp_dir();
-        let spare = spare_beside(&temporary);
+        let spare = on_other_file_system(&temporary);
         let main = match (folder_in(&temporary), &spare) {
             (Ok(main), _) => main,
             // A folder for temporary files that takes nothing is no reason not to run.
@@ -84,13 +84,13 @@ impl Folders {
             )
         })?;
         let spare = self.spare.as_ref().and_then(|spare| make(spare).ok());
-        // Where nothing can be said any more, the logs tell what they lack.
+        // Where nothing can be said any more, the logs say what they lack.
         let _ = run::make_board(spare.as_ref().unwrap_or(&main));
         Ok(Schedule { main, spare })
     }
 }
 
-/// A folder of our own that nobody else may enter.
+/// A folder of our own that no other user may enter.
 fn folder_in(dir: &Path) -> std::io::Result<TempDir> {
     tempfile::Builder::new()
         .prefix("cudarun-check-")
@@ -109,7 +109,7 @@ fn is_root() -> bool {
         .is_ok_and(|own| own.uid() == 0)
 }
 
-/// A part of a name that nobody guesses.
+/// A part of a name that cannot be guessed.
 fn secret() -> std::io::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -117,7 +117,7 @@ fn secret() -> std::io::Result<String> {
 }
 
 /// A folder on another file system than that of `dir`.
-fn spare_beside(dir: &Path) -> Option<TempDir> {
+fn on_other_file_system(dir: &Path) -> Option<TempDir> {
     let device = |path: &Path| path.metadata().map(|metadata| metadata.dev());
     let own = device(dir).ok();
     let others = SPARE.iter().map(Path::new);
@@ -147,7 +147,7 @@ impl Schedule {
                 running: None,
             });
         }
-        logs.extend(self.missed().chain(self.said()).map(|text| Log {
+        logs.extend(self.missed().chain(self.messages()).map(|text| Log {
             events: vec![Event::Missed { text }],
             ..Log::default()
         }));
@@ -244,19 +244,19 @@ impl Schedule {
         })
     }
 
-    /// What processes have said of what the run has missed.
-    fn said(&self) -> impl Iterator<Item = String> {
+    /// What processes say that the run has missed.
+    fn messages(&self) -> impl Iterator<Item = String> {
         let lines = |file: &'static str| move |folder: &PathBuf| run::lines(folder, file);
         let missed = self.folders().flat_map(lines(run::MISSED));
-        let said = missed.chain(self.folders().flat_map(lines(run::BOARD)));
-        let said = said.map(|text| text.to_string_lossy().into_owned());
+        let lines = missed.chain(self.folders().flat_map(lines(run::BOARD)));
+        let lines = lines.map(|text| text.to_string_lossy().into_owned());
         let foreign = run::lines(&self.main, run::FOREIGN).into_iter();
         let foreign = foreign.filter(|path| program::uses_cuda(Path::new(path)));
         let named = foreign.map(|path| {
             let path = path.to_string_lossy();
             format!("{path} is not loaded by the dynamic loader of glibc, and ran unchecked")
         });
-        said.chain(named)
+        lines.chain(named)
     }
 
     /// The names of the logs, each once.

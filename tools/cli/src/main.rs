@@ -44,12 +44,12 @@ fn main() -> ExitCode {
     os::signals::survive_size();
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(Wrong::Settings(stop)) => return said(stop),
+        Err(Wrong::Settings(stop)) => return report_stop(stop),
         Err(Wrong::Usage(error)) if error.use_stderr() => {
             if let Some(stop) = sanitizer::instead(&error) {
-                return said(stop);
+                return report_stop(stop);
             }
-            // Nobody left to tell when it is closed.
+            // There is no reader when it is closed.
             drop(error.print());
             return ExitCode::from(exit::USAGE);
         }
@@ -84,12 +84,12 @@ fn ended(result: Result<u8, Stop>) -> ExitCode {
     let result = result.and_then(|code| console::failure().map_or(Ok(code), Err));
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(stop) => said(stop),
+        Err(stop) => report_stop(stop),
     }
 }
 
 /// Says why we stop.
-fn said(Stop { code, message }: Stop) -> ExitCode {
+fn report_stop(Stop { code, message }: Stop) -> ExitCode {
     console::say(format_args!("cudarun-check: {message}"));
     ExitCode::from(code)
 }

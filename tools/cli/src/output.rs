@@ -65,11 +65,25 @@ impl TypedValueParser for Formats {
     }
 }
 
-/// The places a run's report goes to, opened before the run: whoever waits for hours must not lose
+/// A report to write.
+#[derive(Debug)]
+struct Output {
+    format: Format,
+    /// Where it goes.
+    target: Target,
+}
+
+impl Output {
+    fn new(format: Format, target: Target) -> Self {
+        Self { format, target }
+    }
+}
+
+/// The places a run's report goes to, opened before the run: a user who waits for hours must not lose
 /// the report to a spelling mistake.
 #[derive(Debug)]
 pub(crate) struct Outputs {
-    all: Vec<(Format, Target)>,
+    all: Vec<Output>,
     /// Where a report goes that no file takes.
     stream: Stream,
     /// What the lines of races have reported.
@@ -120,22 +134,22 @@ impl Outputs {
     /// Opens everything that the flags ask for.
     pub(crate) fn open(args: &OutputArgs, stream: Stream) -> Result<Self, Stop> {
         let log = args.log_file.as_deref().map(expand).transpose()?;
-        let mut all: Vec<(Format, Target)> = Vec::new();
+        let mut all: Vec<Output> = Vec::new();
         for mut wanted in by_default(&args.format) {
             wanted.file = wanted.file.as_deref().map(expand).transpose()?;
-            // Annotations are for whoever reads the stream.
+            // Annotations are for the reader of the stream.
             let log = log.as_ref().filter(|_| wanted.format != Format::Github);
             let target = match wanted.file.as_ref().or(log) {
                 None => Target::Stream(stream),
                 Some(path) => Target::open(path)?,
             };
-            all.push((wanted.format, target));
+            all.push(Output::new(wanted.format, target));
         }
         if let Some(path) = args.metrics_file.as_deref().map(expand).transpose()? {
-            all.push((Format::Prometheus, Target::open(&path)?));
+            all.push(Output::new(Format::Prometheus, Target::open(&path)?));
         }
         if let Some(path) = args.save.as_deref().map(expand).transpose()? {
-            all.push((Format::Json, Target::open(&path)?));
+            all.push(Output::new(Format::Json, Target::open(&path)?));
         }
         for stream in [Stream::Error, Stream::Output] {
             one_document(&all, stream)?;
@@ -181,7 +195,7 @@ impl Outputs {
     /// meets them again.
     pub(crate) fn begin(&mut self, report: &Report, sources: &Sources) {
         let style = self.style;
-        for (format, target) in &mut self.all {
+        for Output { format, target } in &mut self.all {
             if is_replaced(*format)
                 && target.is_replaceable()
                 && let Ok(text) = format.render(report, sources, style)
@@ -193,7 +207,7 @@ impl Outputs {
 
     /// Whether a program reads the standard stream, so that nothing but the report may be there.
     pub(crate) fn is_for_programs(&self) -> bool {
-        let on_error = |(format, target): &(Format, Target)| match target {
+        let on_error = |Output { format, target }: &Output| match target {
             Target::Stream(stream) if *stream == self.stream => Some(*format),
             Target::Stream(_) | Target::File(..) | Target::Added(..) => None,
         };
@@ -203,27 +217,26 @@ impl Outputs {
 
     /// Whether people read a text somewhere.
     pub(crate) fn has_text(&self) -> bool {
-        self.all.iter().any(|(format, _)| *format == Format::Text)
+        self.all.iter().any(|of| of.format == Format::Text)
     }
 
     /// Leaves out text on streams.
     pub(crate) fn leave_out_text(&mut self) {
-        self.all.retain(|(format, target)| {
-            !matches!(target, Target::Stream(_)) || *format != Format::Text
-        });
+        self.all
+            .retain(|of| !matches!(of.target, Target::Stream(_)) || of.format != Format::Text);
     }
 
     /// Whether races are reported as they are found.
     pub(crate) fn is_live(&self) -> bool {
-        self.all.iter().any(|(format, _)| *format == Format::Jsonl)
+        self.all.iter().any(|of| of.format == Format::Jsonl)
     }
 
     /// Reports the races that a run has had by now.
     pub(crate) fn report_live(&mut self, so_far: &Report) {
         let lines = self.reported.races(so_far);
         let live = self.all.iter_mut();
-        for (_, target) in live.filter(|(format, _)| *format == Format::Jsonl) {
-            if let Err(stop) = target.write(&lines) {
+        for output in live.filter(|of| of.format == Format::Jsonl) {
+            if let Err(stop) = output.target.write(&lines) {
                 console::say(format_args!("cudarun-check: {}", stop.message));
             }
         }
@@ -241,9 +254,9 @@ impl Outputs {
             matches!(target, Target::Stream(_)) && format != Format::Github
         };
         let whole = self.all.iter();
-        let whole = whole.filter(|(format, target)| is_whole(*format, target));
+        let whole = whole.filter(|of| is_whole(of.format, &of.target));
         let whole = whole.count();
-        for (format, target) in &mut self.all {
+        for Output { format, target } in &mut self.all {
             let color = match (self.color, &*target) {
                 (color, Target::File(..) | Target::Added(..)) => color == Color::Always,
                 (color, Target::Stream(stream)) => is_colored(color, *stream),
@@ -400,11 +413,13 @@ impl Target {
 ///
 /// # Errors
 /// When two formats would mix there.
-fn one_document(all: &[(Format, Target)], stream: Stream) -> Result<(), Stop> {
-    let here = all.iter().filter_map(|(format, target)| match target {
-        Target::Stream(of) if *of == stream => Some(*format),
-        Target::Stream(_) | Target::File(..) | Target::Added(..) => None,
-    });
+fn one_document(all: &[Output], stream: Stream) -> Result<(), Stop> {
+    let here = all
+        .iter()
+        .filter_map(|Output { format, target }| match target {
+            Target::Stream(of) if *of == stream => Some(*format),
+            Target::Stream(_) | Target::File(..) | Target::Added(..) => None,
+        });
     let here: Vec<Format> = here.collect();
     let annotated = |format| matches!(format, Format::Text | Format::Github);
     if here.len() < 2 || here.iter().copied().all(annotated) {
@@ -430,7 +445,7 @@ pub(crate) fn create(path: &Path) -> Result<File, Stop> {
     let file = options.open(path).map_err(failed)?;
     // Terminals, pipes and /dev/null take what several write.
     if file.metadata().map_err(failed)?.is_file() {
-        // Where the file system knows no locks, nobody can tell.
+        // Where the file system knows no locks, that cannot be known.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let text = format!(
                 "{}: another output goes to this file, of this command or of one that runs beside it; \

@@ -27,13 +27,14 @@ struct Mapped<'a> {
 }
 
 pub(crate) fn run(args: &RewriteArgs) -> Result<u8, Stop> {
-    let (text, module) = kernel::read(&args.input)?;
-    if rewrite::edit::is_rewritten(&text) {
+    let parsed = kernel::read(&args.input)?;
+    let module = &parsed.module;
+    if rewrite::edit::is_rewritten(parsed.text()) {
         let what = format!("{} has been rewritten already", args.input.display());
         return Err(Stop::new(BAD_INPUT, what));
     }
     let rewritten = rewrite::rewrite(
-        &module,
+        module,
         &Config {
             first_site: 1,
             ..Config::default()
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &RewriteArgs) -> Result<u8, Stop> {
     }
     // Statistics first: a rejected text is still worth writing, to look at.
     let shown = match args.stats {
-        true => Some(compare(&text, &rewritten, &args.arch)?),
+        true => Some(compare(parsed.text(), &rewritten, &args.arch)?),
         false => None,
     };
     write(&args.output, &rewritten.text)?;
@@ -100,7 +101,7 @@ fn write(path: &Path, text: &str) -> Result<(), Stop> {
         false => std::fs::write(path, text),
     };
     match result {
-        // Whoever closed the pipe has read enough.
+        // A reader that closes the pipe has read enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Stop::new(
             INTERNAL,

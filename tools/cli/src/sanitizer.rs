@@ -110,7 +110,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What to tell somebody who has used such an option, if that is what is wrong.
+/// What to report to a user of such an option, if that is what is wrong.
 pub(crate) fn instead(error: &clap::Error) -> Option<Stop> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::args::{self, Wrong};
 
-    fn said(words: &[&str]) -> Option<String> {
+    fn message(words: &[&str]) -> Option<String> {
         let words = ["cudarun-check"].iter().chain(words).map(OsString::from);
         match args::parse(words) {
             Err(Wrong::Usage(error)) => instead(&error).map(|stop| stop.message),
@@ -144,12 +144,12 @@ mod tests {
     #[test]
     fn options_from_there_have_an_answer() {
         for words in [["--demangle", "full"], ["--xml", "./app"]] {
-            let text = said(&words).unwrap();
+            let text = message(&words).unwrap();
             assert!(text.starts_with(words[0]), "{text}");
         }
-        let text = said(&["--racecheck-report=all", "./app"]).unwrap();
+        let text = message(&["--racecheck-report=all", "./app"]).unwrap();
         assert!(text.contains("replay --trace"), "{text}");
-        assert_eq!(said(&["--no-such-option", "./app"]), None);
+        assert_eq!(message(&["--no-such-option", "./app"]), None);
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
             .flat_map(|(of, _)| of.iter().copied())
             .collect();
         for name in named {
-            let text = said(&[&format!("--{name}=x"), "./app"]);
+            let text = message(&[&format!("--{name}=x"), "./app"]);
             assert!(text.is_some(), "{name}");
         }
     }

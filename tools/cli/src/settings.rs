@@ -91,7 +91,7 @@ fn environment(alone: &Command, text: &OsStr) -> Result<ArgMatches, Stop> {
     let words = shlex::split(text).ok_or_else(|| wrong("a quotation mark is not closed"))?;
     let words = std::iter::once("cudarun-check".to_owned()).chain(words);
     let matches = alone.clone().try_get_matches_from(words);
-    let matches = matches.map_err(|error| wrong(&said(&error)))?;
+    let matches = matches.map_err(|error| wrong(&message(&error)))?;
     match matches.get_raw("app").and_then(|mut app| app.next()) {
         Some(word) => Err(wrong(&format!(
             "`{}` is no option; programs are named on the command line only",
@@ -102,7 +102,7 @@ fn environment(alone: &Command, text: &OsStr) -> Result<ArgMatches, Stop> {
 }
 
 /// What clap says, in one line.
-pub(crate) fn said(error: &clap::Error) -> String {
+pub(crate) fn message(error: &clap::Error) -> String {
     if let Some(stop) = sanitizer::instead(error) {
         return stop.message;
     }
@@ -186,7 +186,7 @@ fn file<'a>(run: &'a Command, alone: &Command, path: &Path) -> Result<Vec<Given<
         match understood {
             // What it needs besides may be on the command line.
             Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => {
-                return Err(wrong(value.span(), &said(&error)));
+                return Err(wrong(value.span(), &message(&error)));
             }
             _ => {}
         }

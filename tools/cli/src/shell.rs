@@ -82,32 +82,39 @@ fn in_zsh(script: &str) -> String {
         )
 }
 
+/// An entry of a section of a manual page.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
 /// Environment variables that the command reads.
-const ENVIRONMENT: [(&str, &str); 6] = [
-    (
-        "CUDARUN_CHECK_OPTIONS",
-        "Options, quoted as in a shell. They override those of cudarun-check.toml; the command line overrides them.",
-    ),
-    (
-        "NO_COLOR",
-        "If it is set and not empty, the output has no colours, unless --color always is given.",
-    ),
-    (
-        "COLUMNS",
-        "Width of the report in columns. The default is the width of the terminal.",
-    ),
-    (
-        "GITHUB_ACTIONS",
-        "If it is \"true\" and no --format is given, races are printed as GitHub annotations in addition to the text.",
-    ),
-    (
-        "GITHUB_WORKSPACE",
-        "Annotations and SARIF name files by their paths below this folder.",
-    ),
-    (
-        "GITHUB_STEP_SUMMARY",
-        "A report that is written to this file is appended to it: --format markdown:$GITHUB_STEP_SUMMARY.",
-    ),
+const ENVIRONMENT: [Entry<'static>; 6] = [
+    Entry {
+        name: "CUDARUN_CHECK_OPTIONS",
+        text: "Options, quoted as in a shell. They override those of cudarun-check.toml; the command line overrides them.",
+    },
+    Entry {
+        name: "NO_COLOR",
+        text: "If it is set and not empty, the output has no colours, unless --color always is given.",
+    },
+    Entry {
+        name: "COLUMNS",
+        text: "Width of the report in columns. The default is the width of the terminal.",
+    },
+    Entry {
+        name: "GITHUB_ACTIONS",
+        text: "If it is \"true\" and no --format is given, races are printed as GitHub annotations in addition to the text.",
+    },
+    Entry {
+        name: "GITHUB_WORKSPACE",
+        text: "Annotations and SARIF name files by their paths below this folder.",
+    },
+    Entry {
+        name: "GITHUB_STEP_SUMMARY",
+        text: "A report that is written to this file is appended to it: --format markdown:$GITHUB_STEP_SUMMARY.",
+    },
 ];
 
 /// Writes a manual page for the command and one for each subcommand into a folder.
@@ -147,10 +154,10 @@ fn main_page() -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-fn entries(title: &str, entries: &[(&str, &str)]) -> Roff {
+fn entries(title: &str, entries: &[Entry<'_>]) -> Roff {
     let mut section = Roff::new();
     section.control("SH", [title]);
-    for &(name, text) in entries {
+    for &Entry { name, text } in entries {
         section.control("TP", []);
         section.text([bold(name)]);
         section.text([roman(text)]);
@@ -159,12 +166,15 @@ fn entries(title: &str, entries: &[(&str, &str)]) -> Roff {
 }
 
 /// The exit codes that the end of `--help` lists, with their meanings.
-fn exit_codes(help: &str) -> Vec<(&str, &str)> {
+fn exit_codes(help: &str) -> Vec<Entry<'_>> {
     let codes = help.split_once("Exit codes: ");
     let codes = codes.map_or("", |(_, codes)| codes.trim_end_matches('.'));
-    let entry = |code| match str::split_once(code, ' ') {
-        Some((number, meaning)) if number.parse::<u8>().is_ok() => (number, meaning),
-        _ => ("any other", code),
+    let entry = |code| {
+        let (name, text) = match str::split_once(code, ' ') {
+            Some((number, meaning)) if number.parse::<u8>().is_ok() => (number, meaning),
+            _ => ("any other", code),
+        };
+        Entry { name, text }
     };
     codes.split("; ").map(entry).collect()
 }

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &SuppressArgs) -> Result<u8, Stop> {
                 None => format!("{what}: say why this does not count"),
             };
             // The names are of files, which may say anything.
-            let what = pair.said().replace(char::is_control, " ");
+            let what = pair.text().replace(char::is_control, " ");
             text += &format!(
                 "# {what}\n[[suppress]]\nid = {}\n{}reason = {}\n\n",
                 toml_text(pair.id),

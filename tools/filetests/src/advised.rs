@@ -63,13 +63,13 @@ pub fn judge(case: &Case) -> Result<bool> {
     let mut left = BTreeSet::new();
     for seed in 0..SEEDS {
         let outcome = machine(seed)?.run_ready(&ready, &launch, &arguments)?;
-        let said = || format!("with {edits:?}");
-        outcome.error.with_context(said)?;
+        let context = || format!("with {edits:?}");
+        outcome.error.with_context(context)?;
         ensure!(
             outcome.misuses.is_empty(),
             "{:?} {}",
             outcome.misuses,
-            said()
+            context()
         );
         let of = |race: &machine::Race| format!("{:?} in lines {:?}", race.class, race.lines);
         left.extend(outcome.races.iter().map(of));

@@ -24,7 +24,7 @@ const RUNS: u64 = 3;
 
 /// What the device reports in a run.
 #[derive(Default)]
-struct Follower {
+struct Dependences {
     /// The addresses of the arguments' memory.
     memory: Vec<Range<u64>>,
     /// What the values depend on that decide a branch or an address.
@@ -33,7 +33,7 @@ struct Follower {
     on: Vec<Vec<Sources>>,
 }
 
-impl Observer for Follower {
+impl Observer for Dependences {
     fn follows_values(&self) -> bool {
         true
     }
@@ -67,29 +67,29 @@ pub fn judge(case: &Case, ordered: bool) -> Result<Judged> {
     let (launch, arguments) = exec::launch(case)?;
     let ready = machine::ready(Parsed::new(&case.text), None);
     let run = |arguments: &[Arg], shared, schedule| {
-        let follower = |memory| Follower {
+        let dependences = |memory| Dependences {
             memory,
-            ..Follower::default()
+            ..Dependences::default()
         };
         let machine = Machine::new(None, shared)?;
-        machine.observed(&ready, &launch, arguments, schedule, follower)
+        machine.observed(&ready, &launch, arguments, schedule, dependences)
     };
     let mut judged = Judged::default();
-    let Some((contents, said)) = run(&arguments, 0, Schedule::RoundRobin)? else {
+    let Some((contents, reported)) = run(&arguments, 0, Schedule::RoundRobin)? else {
         return Ok(judged);
     };
     let compare = |other: &[Vec<u8>], of: fn(Sources) -> bool| {
         for (argument, (one, other)) in contents.iter().zip(other).enumerate() {
             for (at, (one, other)) in one.iter().zip(other).enumerate() {
                 ensure!(
-                    one == other || of(said.on[argument][at]),
+                    one == other || of(reported.on[argument][at]),
                     "byte {at} of argument {argument} is {one:#x} in one run and {other:#x} in another, and is reported as independent"
                 );
             }
         }
         Ok(())
     };
-    if !said.decides.input {
+    if !reported.decides.input {
         judged.inputs = true;
         for seed in 1..=RUNS {
             let mut random = Random::new(seed);
@@ -102,7 +102,7 @@ pub fn judge(case: &Case, ordered: bool) -> Result<Judged> {
             compare(&contents, |on| on.input).with_context(|| format!("other input, {seed}"))?;
         }
     }
-    if ordered && !said.decides.schedule {
+    if ordered && !reported.decides.schedule {
         judged.schedules = true;
         for seed in 1..=RUNS {
             let (contents, _) = run(&arguments, 0, Schedule::Seeded(seed))?.context(

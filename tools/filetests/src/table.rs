@@ -25,13 +25,22 @@ struct Entry {
     case: Case,
 }
 
+/// A part of a page, between two markers.
+#[derive(Debug)]
+pub struct Section {
+    /// What the markers call it.
+    pub name: &'static str,
+    /// What is generated.
+    pub text: String,
+}
+
 /// A page with sections that are generated.
 #[derive(Debug)]
 pub struct Page {
     /// Its path below the workspace.
     pub path: &'static str,
-    /// The sections by name.
-    pub sections: Vec<(&'static str, String)>,
+    /// Its sections.
+    pub sections: Vec<Section>,
 }
 
 /// The pages with what is counted in a folder of race tests.
@@ -52,19 +61,20 @@ pub fn pages(root: &Path) -> Result<[Page; 2]> {
             case,
         }));
     }
+    let section = |name, text| Section { name, text };
     Ok([
         Page {
             path: "docs/verdicts.md",
             sections: vec![
-                ("verdicts", verdicts(&entries)?),
-                ("warnings", warnings(&entries)?),
+                section("verdicts", verdicts(&entries)?),
+                section("warnings", warnings(&entries)?),
             ],
         },
         Page {
             path: "docs/verify.md",
             sections: vec![
-                ("hgrd", published::kernels(&entries, "hgrd")?),
-                ("ila", published::ila(&entries)?),
+                section("hgrd", published::kernels(&entries, "hgrd")?),
+                section("ila", published::ila(&entries)?),
             ],
         },
     ])
@@ -74,7 +84,7 @@ pub fn pages(root: &Path) -> Result<[Page; 2]> {
 ///
 /// # Errors
 /// When a marker is missing.
-pub fn put_in(page: &str, sections: &[(&'static str, String)]) -> Result<String> {
+pub fn put_in(page: &str, sections: &[Section]) -> Result<String> {
     put_in_by("verdicts", page, sections)
 }
 
@@ -82,9 +92,9 @@ pub fn put_in(page: &str, sections: &[(&'static str, String)]) -> Result<String>
 ///
 /// # Errors
 /// When a marker is missing.
-pub fn put_in_by(command: &str, page: &str, sections: &[(&'static str, String)]) -> Result<String> {
+pub fn put_in_by(command: &str, page: &str, sections: &[Section]) -> Result<String> {
     let mut page = page.to_owned();
-    for (name, text) in sections {
+    for Section { name, text } in sections {
         let (start, end) = (
             format!("<!-- {name}: cargo xtask {command} -->\n"),
             format!("<!-- end of {name} -->"),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use filetests::table;
+use filetests::table::{self, Section};
 
 #[test]
 fn the_tables_are_current() {
@@ -21,7 +21,10 @@ fn the_tables_are_current() {
 
 #[test]
 fn a_page_without_a_section_is_refused() {
-    let section = [("verdicts", "text\n".to_owned())];
+    let section = [Section {
+        name: "verdicts",
+        text: "text\n".to_owned(),
+    }];
     assert!(table::put_in("no markers", &section).is_err());
     let page = "a\n<!-- verdicts: cargo xtask verdicts -->\nold\n<!-- end of verdicts -->\nb\n";
     let put = table::put_in(page, &section).unwrap();

@@ -60,7 +60,7 @@ pub fn generate(toolkit: &Toolkit) -> Result<String> {
     for header in TYPEDEFS {
         versions.extend(pointed_to(&read(&folder, header)?));
     }
-    names.extend(versions.iter().map(|(name, _)| name.clone()));
+    names.extend(versions.iter().map(|of| of.name.clone()));
     Ok(render(&names, &versions))
 }
 
@@ -115,16 +115,26 @@ fn declared(text: &str) -> BTreeSet<String> {
     names
 }
 
+/// A version of CUDA that has brought another signature of a function.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Versioned {
+    name: String,
+    version: u32,
+}
+
 /// The functions that a header has types of pointers for, such as `PFN_cuInit_v2000`, with their versions.
 ///
 /// Variants for a per-thread default stream have versions of their own, but the signature of the others.
-fn pointed_to(text: &str) -> BTreeSet<(String, u32)> {
+fn pointed_to(text: &str) -> BTreeSet<Versioned> {
     let types = text.split("CUDAAPI *PFN_").skip(1);
     let parts = types.filter_map(|after| identifier(after).0.rsplit_once("_v"));
     let versions = parts.filter_map(|(name, version)| Some((name, version.parse().ok()?)));
     versions
         .filter(|(name, _)| is_function(name))
-        .map(|(name, version)| (name.to_owned(), version))
+        .map(|(name, version)| Versioned {
+            name: name.to_owned(),
+            version,
+        })
         .collect()
 }
 
@@ -139,11 +149,11 @@ fn identifier(text: &str) -> (&str, &str) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-fn render(names: &BTreeSet<String>, versions: &BTreeSet<(String, u32)>) -> String {
+fn render(names: &BTreeSet<String>, versions: &BTreeSet<Versioned>) -> String {
     let from = [&HEADERS[..], &TYPEDEFS[..]].concat().join(", ");
     let versions: Vec<String> = versions
         .iter()
-        .map(|(name, version)| format!("{name} {version},"))
+        .map(|of| format!("{} {},", of.name, of.version))
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
@@ -230,7 +240,10 @@ typedef CUresult (CUDAAPI *PFN_cuE_v2000)(int);
 typedef CUresult (CUDAAPI *PFN_cuE_v7000_ptsz)(int);
 #define PFN_cuF PFN_cuF_v4000
 ";
-        let versions = BTreeSet::from([("cuE".to_owned(), 2000)]);
+        let versions = BTreeSet::from([Versioned {
+            name: "cuE".to_owned(),
+            version: 2000,
+        }]);
         assert_eq!(pointed_to(types), versions);
     }
 

@@ -30,13 +30,14 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
             put_in(&mut message, format_args!("\nhelp: {}", finding.help));
         }
         let title = format!("{}: {}", finding.rule, finding.title());
-        let mut properties = vec![("title", title)];
+        let property = |name, value| Property { name, value };
+        let mut properties = vec![property("title", title)];
         if let Some(spot) = finding.spots.first() {
-            properties.push(("file", spot.path.clone()));
-            properties.push(("line", spot.line.to_string()));
+            properties.push(property("file", spot.path.clone()));
+            properties.push(property("line", spot.line.to_string()));
             if let Some(columns) = &spot.columns {
-                properties.push(("col", columns.start.to_string()));
-                properties.push(("endColumn", columns.end.to_string()));
+                properties.push(property("col", columns.start.to_string()));
+                properties.push(property("endColumn", columns.end.to_string()));
             }
         }
         command(&mut text, level, &properties, &message);
@@ -47,19 +48,29 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
         RunOutcome::Incomplete | RunOutcome::Races
     ) && !because.is_empty()
     {
-        let title = [("title", "cudarun-check: incomplete".to_owned())];
-        command(&mut text, "warning", &title, &coverage::summary(report));
+        let title = Property {
+            name: "title",
+            value: "cudarun-check: incomplete".to_owned(),
+        };
+        command(&mut text, "warning", &[title], &coverage::summary(report));
     }
     command(&mut text, "notice", &[], &coverage::coverage(report));
     text
 }
 
-fn command(text: &mut String, name: &str, properties: &[(&str, String)], message: &str) {
+/// What a command says about its message.
+struct Property {
+    name: &'static str,
+    value: String,
+}
+
+fn command(text: &mut String, name: &str, properties: &[Property], message: &str) {
     put_in(text, format_args!("::{name}"));
-    for (n, (key, value)) in properties.iter().enumerate() {
+    for (n, property) in properties.iter().enumerate() {
         let before = if n == 0 { ' ' } else { ',' };
-        let value = escaped(value).replace(':', "%3A").replace(',', "%2C");
-        put_in(text, format_args!("{before}{key}={value}"));
+        let value = escaped(&property.value);
+        let value = value.replace(':', "%3A").replace(',', "%2C");
+        put_in(text, format_args!("{before}{}={value}", property.name));
     }
     put_in(text, format_args!("::{}\n", escaped(message)));
 }
@@ -78,7 +89,11 @@ mod tests {
     #[test]
     fn commands_stay_on_one_line() {
         let mut text = String::new();
-        command(&mut text, "error", &[("file", "a,b:c".to_owned())], "1\n2%");
+        let file = Property {
+            name: "file",
+            value: "a,b:c".to_owned(),
+        };
+        command(&mut text, "error", &[file], "1\n2%");
         assert_eq!(text, "::error file=a%2Cb%3Ac::1%0A2%25\n");
     }
 }

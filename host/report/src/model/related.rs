@@ -58,7 +58,7 @@ impl Pair<'_> {
     }
 
     /// The same with how bad it is.
-    pub fn said(&self) -> String {
+    pub fn text(&self) -> String {
         let level = match self.level {
             Level::Error => "error",
             Level::Warning => "warning",

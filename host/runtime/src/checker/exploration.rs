@@ -48,7 +48,7 @@ pub(super) struct Exploration {
     /// Those of the others.
     spent: u64,
     /// How much that was before the other runs of the latest launch.
-    begun: u64,
+    spent_before: u64,
     /// How much it may become by these; the first of them may take all that is left.
     most: u64,
 }
@@ -67,7 +67,7 @@ impl Exploration {
         let launched = self.kernels.entry(kernel.to_owned()).or_default();
         launched.count += 1;
         let Launched { count, steps } = *launched;
-        self.begun = self.spent;
+        self.spent_before = self.spent;
         self.most = self.spent + self.left() / 2;
         count.is_power_of_two() && steps <= self.left()
     }
@@ -93,13 +93,13 @@ impl Exploration {
             copied: bytes,
             ..Cost::default()
         });
-        self.begun = self.spent;
+        self.spent_before = self.spent;
     }
 
     /// How many warp instructions another run of the launch may execute, if there is enough left for the cost of the
     /// program's own run.
     fn limit(&self, own: Cost) -> Option<u64> {
-        let is_first = self.spent == self.begun;
+        let is_first = self.spent == self.spent_before;
         let steps = own.steps();
         let affordable = steps <= self.left() && (is_first || self.spent + steps <= self.most);
         let longer = own.instructions.saturating_mul(LONGER);

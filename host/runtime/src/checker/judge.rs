@@ -11,6 +11,7 @@ use crate::findings::Findings;
 use crate::footprint_observer::FootprintObserver;
 use crate::grace_period::GracePeriod;
 use crate::happens_before::HappensBefore;
+use crate::instructions::NumberedSite;
 use crate::log::{self, Event};
 use crate::logged;
 use crate::options::Prove;
@@ -18,7 +19,7 @@ use crate::proofs::Proved;
 use crate::repair::{Known, Pair};
 use crate::replay::Replay;
 use crate::source_position;
-use crate::verify::Obstacles;
+use crate::verify::{Obstacles, Place};
 
 impl Checker {
     /// The happens-before engine that listens to a launch, if it is judged in that way.
@@ -71,7 +72,10 @@ impl Checker {
                     let frames = module
                         .zip(line)
                         .map(|(of, line)| source_position::frames(of, line));
-                    (line.unwrap_or(0), frames.unwrap_or_default())
+                    Place {
+                        ptx_line: line.unwrap_or(0),
+                        frames: frames.unwrap_or_default(),
+                    }
                 })
             }
             (.., Some(failed)) => unknown(format!("the launch failed: {failed}")),
@@ -255,17 +259,13 @@ impl Checker {
     }
 
     /// Gives sites of a module numbers of the log, and writes down those that had none.
-    pub(super) fn name_sites<'a>(
-        &mut self,
-        key: u32,
-        all: impl Iterator<Item = (u32, Option<&'a log::Site>)>,
-    ) {
+    pub(super) fn name_sites<'a>(&mut self, key: u32, all: impl Iterator<Item = NumberedSite<'a>>) {
         let Some(module) = self.modules.get_mut(&key) else {
             return;
         };
         let (next, code, named) = (&mut self.next_site, &module.code, &mut module.named);
         let mut sites = Vec::new();
-        for (number, site) in all {
+        for NumberedSite { number, site } in all {
             named.entry(number).or_insert_with(|| {
                 code.named(number).unwrap_or_else(|| {
                     let id = *next;

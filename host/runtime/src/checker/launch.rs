@@ -1,5 +1,6 @@
 //! Launches: what is asked of a device before one starts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use shadow::plan::Shape;
 use super::{Checker, ModuleKey};
 use crate::log;
 use crate::options::{Mode, Model, Prove};
+use crate::phases::SharedPlace;
 use crate::proofs::{Assumptions, Depth, Proved, Raced};
 use crate::shadow_memory::{OrderJudge, Refused, SharedShape, Watched};
 use crate::streams::At;
@@ -90,7 +92,7 @@ pub struct LaunchOutcome {
     pub device_fences: u64,
     /// How often its threads have executed the instructions that access memory, by their byte offset in the loaded
     /// text, where the device reports it.
-    pub executed: Option<Vec<(u32, u64)>>,
+    pub executed: Option<BTreeMap<u32, u64>>,
     /// How it failed.
     pub error: Option<String>,
     /// It has never begun, so it has left nothing.
@@ -203,11 +205,6 @@ impl PendingLaunch {
         self.own
     }
 
-    fn set_proof(&mut self, proof: Option<(Arc<Proved>, Duration)>) {
-        let (proved, proving) = proof.unzip();
-        (self.proved, self.proving) = (proved, proving.unwrap_or_default());
-    }
-
     /// Whether its arguments prove that it has no races.
     pub(crate) fn is_proved(&self) -> bool {
         self.launch.judge == log::Judge::Proof
@@ -223,12 +220,13 @@ impl PendingLaunch {
         self.release_capable
     }
 
-    /// Whose shared memory an address of a thread of `cta` is in, and its offset there.
-    pub(crate) fn in_shared(&self, cta: u64, address: u64) -> (u64, u64) {
-        match self.owner_shift {
+    /// Where an address in shared memory is, as a thread of `cta` has it.
+    pub(crate) fn in_shared(&self, cta: u64, address: u64) -> SharedPlace {
+        let (owner, offset) = match self.owner_shift {
             Some(shift) => (address >> shift, address & ((1 << shift) - 1)),
             None => (cta, address),
-        }
+        };
+        SharedPlace { owner, offset }
     }
 
     /// Whether a conflict of cells is known to be a race.
@@ -390,7 +388,7 @@ impl Checker {
         }
         self.launches += 1;
         let launch = &pending.launch;
-        self.chooser.begun(&launch.kernel, launch.not_chosen);
+        self.chooser.started(&launch.kernel, launch.not_chosen);
         let launch = &pending.launch;
         self.write(log::Event::Pending(Box::new(log::Pending {
             launch: launch.launch,
@@ -399,8 +397,8 @@ impl Checker {
         })));
     }
 
-    /// Whether the CTAs of a kernel may run in any order, and at once, checks and all: what those tell
-    /// each other they tell in any order, but for a journal.
+    /// Whether the CTAs of a kernel may run in any order, and at once, checks and all: those communicate
+    /// in any order, but for a journal.
     pub fn is_order_free(&self, key: ModuleKey, kernel: &str) -> bool {
         let module = self.modules.get(&key.0);
         let known = module.and_then(|module| module.kernels.get(kernel));
@@ -431,7 +429,7 @@ impl Checker {
     }
 
     /// What the arguments of a launch prove, if anything is to be proved, and how long that took.
-    fn prove(&self, invocation: Invocation<'_>) -> Option<(Arc<Proved>, Duration)> {
+    fn proof(&self, invocation: Invocation<'_>) -> Option<(Arc<Proved>, Duration)> {
         let module = self.modules.get(&invocation.key.0)?;
         let code = &module.code;
         // A proof assumes that different addresses are different bytes.
@@ -443,6 +441,12 @@ impl Checker {
             None => Depth::Linear,
         };
         proofs.of(code.module(), invocation, &self.allocations, known, depth)
+    }
+
+    /// Keeps what the arguments of a launch prove.
+    fn prove(&self, pending: &mut PendingLaunch, invocation: Invocation<'_>) {
+        let (proved, proving) = self.proof(invocation).unzip();
+        (pending.proved, pending.proving) = (proved, proving.unwrap_or_default());
     }
 
     /// What the user's assumptions are in a launch, and what is proved of all launches that fulfil them.
@@ -469,7 +473,7 @@ impl Checker {
 
     /// What the arguments of a launch prove, if that is that it has no races.
     fn proves_whole(&self, invocation: Invocation<'_>) -> Option<Arc<Proved>> {
-        let (proved, _) = self.prove(invocation)?;
+        let (proved, _) = self.proof(invocation)?;
         proved.proof.whole.then_some(proved)
     }
 
@@ -572,7 +576,7 @@ impl Checker {
             if let Some(why) = not_chosen {
                 return cannot(why.text());
             }
-            pending.set_proof(self.prove(invocation));
+            self.prove(pending, invocation);
             pending.assumed = self.assumed(invocation);
             let whole = pending.proved.as_ref().is_some_and(|of| of.proof.whole);
             pending.launch.judge = match whole && self.options.prove == Prove::On {
@@ -586,7 +590,7 @@ impl Checker {
         }
         let proves = self.options.prove == Prove::On;
         if not_chosen.is_none() {
-            pending.set_proof(self.prove(invocation));
+            self.prove(pending, invocation);
         }
         let proved = pending.proved.as_deref();
         let over = proved.is_some_and(Proved::is_over) && proves;
@@ -618,7 +622,7 @@ impl Checker {
             grid_barriers: info.grid_barriers && !info.journaled,
             shared_tag: 0,
         };
-        // A witness tells that many CTAs apart.
+        // A witness distinguishes that many CTAs.
         let unjudged = match () {
             () if self.options.model == Some(Model::Ptx) => log::Unjudged::Nothing,
             () if info.journaled && info.swaps => log::Unjudged::Locks,

@@ -9,7 +9,7 @@ use crate::footprint_recorder::THREADS_LOG2;
 use crate::instructions::Instructions;
 use crate::log::{self, Call, Event};
 use crate::streams::{
-    self, At, Encounter, Followed, HostTouch, Maker, Piece, Streams, Touched, UNCOMPARED,
+    self, At, CallRange, Encounter, Followed, HostTouch, Maker, Piece, Streams, Touched, UNCOMPARED,
 };
 
 /// The number of a launch.
@@ -48,7 +48,9 @@ impl Checker {
     /// The host has freed memory of a pool, which waits for nothing.
     pub fn freed_on_host(&mut self, base: u64, bytes: u64) {
         if self.options.check {
-            let touched = Followed::from(streams::footprint([(base, bytes, Call::FreeOnHost)]));
+            let call = Call::FreeOnHost;
+            let range = CallRange { base, bytes, call };
+            let touched = Followed::from(streams::footprint([range]));
             let piece = Piece::new(self.streams.on_host(), Maker::Call, touched.into());
             let mut piece = piece.called_in(self.host_calls_here());
             let mut streams = std::mem::take(&mut self.streams);
@@ -265,7 +267,7 @@ impl Checker {
     fn site_of(&mut self, piece: &Piece, site: u32) -> u32 {
         match &piece.maker {
             Maker::Launch(launch, Some(instructions)) => {
-                let known = (site, instructions.site(site));
+                let known = instructions.numbered(site);
                 self.name_sites(launch.module, [known].into_iter());
                 let module = self.modules.get(&launch.module);
                 module.and_then(|of| of.named.get(&site).copied())

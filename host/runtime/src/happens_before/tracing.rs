@@ -4,7 +4,7 @@ use events::Executing;
 use shadow::hb::{LANES, Location, Thread};
 
 use super::HappensBefore;
-use crate::audit::Conflict;
+use crate::audit::AuditedRace;
 use crate::between::{Between, Steps, Wanted};
 use crate::logged;
 use crate::pairs::Class;
@@ -19,7 +19,7 @@ impl HappensBefore {
     }
 
     /// The races that [`Self::keep_all`] has kept.
-    pub(crate) fn every_race(&self) -> Vec<Conflict> {
+    pub(crate) fn every_race(&self) -> Vec<AuditedRace> {
         let line = |site| self.instructions.site(site).map_or(0, |site| site.ptx_line);
         let thread = |of: Thread| of.warp * LANES + of.lane;
         let all = self.pairs.every.iter().flatten();
@@ -28,7 +28,7 @@ impl HappensBefore {
                 Location::Global(address) => (None, address),
                 Location::Shared { cta, offset } => (Some(cta), u64::from(offset)),
             };
-            Conflict {
+            AuditedRace {
                 line: line(race.later.site),
                 earlier: line(race.earlier.site),
                 thread: thread(race.later.thread),

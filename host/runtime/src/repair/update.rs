@@ -90,7 +90,7 @@ impl<'a> Updates<'a> {
         let (Some((store, name)), Some((also, same))) = (one, other) else {
             let any = self.any(sites).map(|store| (store, ANY));
             let exchange = || self.exchange(sites).map(|store| (store, EXCHANGE));
-            let beside = || self.beside_atomic(sites).map(|store| (store, ANY));
+            let beside = || self.store_against_atomic(sites).map(|store| (store, ANY));
             let (store, call) = any.or_else(exchange).or_else(beside)?;
             return Some(Common {
                 call,
@@ -296,7 +296,7 @@ impl<'a> Updates<'a> {
 
     /// The store of an update that a site belongs to where what was there decides whether there is a store, if the other
     /// site is an atomic.
-    fn beside_atomic(&self, sites: [usize; 2]) -> Option<usize> {
+    fn store_against_atomic(&self, sites: [usize; 2]) -> Option<usize> {
         let of_opcode = |opcode: &str| {
             let is = |at: &&usize| self.instruction(**at).is_some_and(|of| of.opcode == opcode);
             sites.iter().find(is).copied()

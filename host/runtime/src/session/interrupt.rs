@@ -10,9 +10,9 @@ impl Session {
     /// The process is about to end by a signal: writes down what launches have found, also those that
     /// have not ended within a time. The driver is not called while it is being asked for a launch:
     /// that call may be the one that does not end.
-    pub fn interrupt(&mut self, patience: Duration) {
+    pub fn interrupt(&mut self, timeout: Duration) {
         if !self.is_asking() {
-            self.settle(patience);
+            self.settle(timeout);
         }
         let running = std::mem::take(&mut self.flights);
         let running = running.into_iter().chain(std::mem::take(&mut self.asked));

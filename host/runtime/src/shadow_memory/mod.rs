@@ -88,7 +88,7 @@ pub struct ShadowMemory {
 /// Who follows the order of threads that cells do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderJudge {
-    /// Nobody.
+    /// None.
     Barriers,
     /// The fence rule, on the device.
     FenceRule,
@@ -374,7 +374,7 @@ impl ShadowMemory {
             unwritten: watched.unwritten,
             besides_barrier: rule::besides_barrier(&shifts),
             warp_epoch: rule::warp_epoch(&shifts),
-            compared_beside_loads: rule::compared_beside_loads(&shifts),
+            compared_by_load: rule::compared_by_load(&shifts),
             row: CELL_BYTES << self.index_bits,
             generation_in_place: u64::from(self.generation) << GENERATION_SHIFT,
             cta_step: rule::up(1, shifts.cta),
@@ -414,7 +414,7 @@ impl ShadowMemory {
         })
     }
 
-    /// A launch has been asked for: asks for what it will have counted, so that nobody has to wait for
+    /// A launch has been asked for: asks for what it will have counted, so that nothing has to wait for
     /// that later.
     pub fn fetch(&self, device: &mut dyn Device, record_slot: usize) {
         if let Some(memory) = self.launches.get(record_slot) {

@@ -9,7 +9,7 @@ use ptx::ast::{Item, Module};
 use ptx::link::{SYSTEM_CALLS, is_device_runtime};
 use report::log::Writer;
 use runtime::aliases::Mapping;
-use runtime::streams::{At, Streams};
+use runtime::streams::{At, CallRange, Streams};
 use runtime::{Checker, options, progress, streams};
 use simt::{
     Device, DeviceConfig, KernelInfo, Launch, LaunchError, Memory, ModuleId, Sink, Textures,
@@ -206,11 +206,7 @@ impl Engine {
     }
 
     /// Notifies the checker what a call on the host has touched.
-    pub(crate) fn called(
-        &mut self,
-        at: Option<At>,
-        ranges: impl IntoIterator<Item = (u64, u64, report::log::Call)>,
-    ) {
+    pub(crate) fn called(&mut self, at: Option<At>, ranges: impl IntoIterator<Item = CallRange>) {
         if let (Some(checker), Some(at)) = (self.device.checker_mut(), at) {
             let touched = match checker.aliases() {
                 Some(aliases) => streams::footprint(aliases.touched(ranges)),

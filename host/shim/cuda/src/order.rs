@@ -9,10 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use driver::sys::CUresult;
 use report::log::{self, Call};
-use runtime::streams::{At, Fork, Stream, StreamKind, Streams};
+use runtime::streams::{At, CallRange, Fork, Stream, StreamKind, Streams};
 
 use crate::Answer;
-use crate::copy::touched::Range;
 use crate::memory::Written;
 use crate::state::{State, with, with_context};
 use crate::stream::PER_THREAD;
@@ -225,14 +224,14 @@ impl State {
     }
 
     /// Copies and fills overwrite what streams have written to these ranges.
-    pub(crate) fn overwritten(&mut self, ranges: &[Range]) {
-        let written = ranges.iter().filter(|(.., call)| *call != Call::CopyFrom);
+    pub(crate) fn overwritten(&mut self, ranges: &[CallRange]) {
+        let written = ranges.iter().filter(|of| of.call != Call::CopyFrom);
         let mut gone = Vec::new();
-        for &(start, bytes, _) in written {
-            let Some(allocation) = self.allocation_mut(start) else {
+        for of in written {
+            let Some(allocation) = self.allocation_mut(of.base) else {
                 continue;
             };
-            let end = start.saturating_add(bytes);
+            let (start, end) = (of.base, of.base.saturating_add(of.bytes));
             allocation.written.retain(|&address, all| {
                 let overlaps =
                     |of: &Written| address < end && address + of.bytes.len() as u64 > start;
@@ -326,11 +325,11 @@ impl Launching {
     /// Begins. `apart`: some of its nodes may run beside others.
     pub(crate) fn begin(stream: u64, apart: bool) -> Result<Self, CUresult> {
         with_context(|state, context| {
-            let begun = state.with_streams(context, stream, |streams, of, name| {
+            let forked = state.with_streams(context, stream, |streams, of, name| {
                 let may_overlap = apart || streams.may_overlap(of);
                 (streams.order().fork(of), name.to_owned(), may_overlap)
             })?;
-            let (fork, name, may_overlap) = match begun {
+            let (fork, name, may_overlap) = match forked {
                 Some((fork, name, may_overlap)) => (Some(fork), name, may_overlap),
                 None => (None, String::new(), false),
             };
@@ -372,7 +371,7 @@ impl Launching {
         })
     }
 
-    /// The last node calls the host, which may then tell others what has been done.
+    /// The last node calls the host, which may then notify others of what has been done.
     pub(crate) fn calls(&self) -> Answer {
         self.forward(|streams, fork| streams.host_waits_for_node(fork))
     }

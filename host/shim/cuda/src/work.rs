@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::time::Instant;
 
 use driver::sys::{CUresult, CUstream};
-use runtime::streams::At;
+use runtime::streams::{At, CallRange};
 use simt::{Launch, LaunchError};
 
 use crate::Answer;
@@ -165,7 +165,12 @@ impl State {
     /// Notifies the checker of an allocation that begins or ends at a place among all work.
     pub(crate) fn took(&mut self, at: Option<At>, address: u64, call: report::log::Call) {
         if let Some(allocation) = self.memory.get(&address) {
-            self.engine.called(at, [(address, allocation.bytes, call)]);
+            let range = CallRange {
+                base: address,
+                bytes: allocation.bytes,
+                call,
+            };
+            self.engine.called(at, [range]);
         }
     }
 

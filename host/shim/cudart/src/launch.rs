@@ -32,7 +32,14 @@ pub struct LaunchConfig {
     attribute_count: c_uint,
 }
 
-type Pushed = (Dim3, Dim3, usize, CUstream);
+/// What `<<<…>>>` says of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pushed {
+    grid: Dim3,
+    block: Dim3,
+    dynamic_shared: usize,
+    stream: CUstream,
+}
 
 /// How many launches may be nested in each other's arguments.
 const DEPTH: usize = 16;
@@ -61,7 +68,7 @@ impl Stack {
 }
 
 thread_local! {
-    /// What `<<<…>>>` said, until the host stub takes it. No destructor: programs launch while
+    /// What `<<<…>>>` says, until the host stub takes it. No destructor: programs launch while
     /// they exit.
     static PUSHED: Cell<Stack> = const { Cell::new(Stack::EMPTY) };
 }
@@ -77,7 +84,12 @@ pub unsafe extern "C" fn __cudaPushCallConfiguration(
     dynamic_shared: usize,
     stream: CUstream,
 ) -> c_uint {
-    let pushed = (grid, block, dynamic_shared, stream);
+    let pushed = Pushed {
+        grid,
+        block,
+        dynamic_shared,
+        stream,
+    };
     PUSHED.set(PUSHED.get().push(pushed));
     0
 }
@@ -89,7 +101,8 @@ entry! {
         let (rest, pushed) = PUSHED.get().pop();
         PUSHED.set(rest);
         let pushed = pushed.ok_or(Error::MISSING_CONFIGURATION)?;
-        (*grid, *block, *dynamic_shared, *stream) = pushed;
+        (*grid, *block) = (pushed.grid, pushed.block);
+        (*dynamic_shared, *stream) = (pushed.dynamic_shared, pushed.stream);
         Ok(())
     }
 
@@ -223,7 +236,12 @@ mod tests {
 
     fn of(x: c_uint) -> Pushed {
         let size = Dim3 { x, y: 1, z: 1 };
-        (size, size, 0, null_mut())
+        Pushed {
+            grid: size,
+            block: size,
+            dynamic_shared: 0,
+            stream: null_mut(),
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A program's own module, loaded beside the one with checks when the program first asks about its kernels.
 //!
-//! Registers, block sizes and occupancy are not those of a kernel with checks, and a program that is told of those
-//! launches other shapes. The driver knows the right answers of the program's own image alone: machine code is loaded at
+//! Registers, block sizes and occupancy are not those of a kernel with checks, and a program that gets those
+//! answers launches other shapes. The driver knows the right answers of the program's own image alone: machine code is loaded at
 //! once, PTX is compiled. Nothing of it runs.
 
 use std::collections::BTreeSet;
@@ -12,12 +12,19 @@ use driver::gpu;
 use driver::sys::*;
 use ptx::ast::Module;
 
+/// An option for the driver's compiler.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CompilerOption {
+    pub(crate) name: CUjit_option,
+    pub(crate) value: usize,
+}
+
 /// The program's own image of a module.
 #[derive(Debug)]
 pub(crate) struct Own {
     image: Vec<u8>,
     /// How it is to be compiled.
-    options: Vec<(CUjit_option, usize)>,
+    options: Vec<CompilerOption>,
     /// Its PTX.
     module: Arc<Module>,
     /// Its library, once it has been loaded; 0 if the driver does not take it.
@@ -67,11 +74,7 @@ fn attribute(real: &Api, of: Handle, device: CUdevice, id: CUfunction_attribute)
 
 impl Own {
     /// A copy of an image, what the program has said of compiling it, and its PTX.
-    pub(crate) fn new(
-        image: Vec<u8>,
-        options: Vec<(CUjit_option, usize)>,
-        module: Arc<Module>,
-    ) -> Own {
+    pub(crate) fn new(image: Vec<u8>, options: Vec<CompilerOption>, module: Arc<Module>) -> Own {
         Own {
             image,
             options,
@@ -123,7 +126,7 @@ impl Own {
         let options = self
             .options
             .iter()
-            .map(|&(name, value)| (name, number(value)));
+            .map(|option| (option.name, number(option.value)));
         let (mut names, mut values): (Vec<_>, Vec<_>) = options.unzip();
         let (count, image) = (names.len() as c_uint, self.image.as_ptr().cast());
         let (names, values) = (names.as_mut_ptr(), values.as_mut_ptr());
@@ -142,12 +145,12 @@ impl Own {
         let mut library = self.library.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded @ 1..) = library.take() {
             let loaded = std::ptr::with_exposed_provenance_mut(loaded as usize);
-            // SAFETY: it was loaded here, and nobody else has it.
+            // SAFETY: it was loaded here, and nothing else has it.
             let _ = unsafe { real.cuLibraryUnload(loaded) };
         }
     }
 
-    /// Whether a kernel's blocks may wait for one another: it has a loop that ends by what somebody else has written.
+    /// Whether a kernel's blocks may wait for one another: it has a loop that ends by what another thread has written.
     /// More of its blocks than fit at once may wait for ever.
     pub(crate) fn waits(&self, kernel: &str) -> bool {
         let waiting = self.waiting.get_or_init(|| {

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How long a signal that ends the process waits for those who use the state, and as long again for
 /// launches in flight.
 const SHORT: Duration = Duration::from_millis(500);
-/// How long the end of the process waits for launches that nobody has waited for.
+/// How long the end of the process waits for launches that the program has not waited for.
 const LAST: Duration = Duration::from_secs(2);
 
 /// Everything that the hooks remember.
@@ -132,15 +132,15 @@ pub(crate) fn with<R>(ask: impl FnOnce(&mut State) -> R) -> Option<R> {
     Some(ask(&mut state))
 }
 
-/// Uses the state once it is free, if it is within a time: whoever has it may wait for the device.
-fn with_soon(patience: Duration, ask: impl FnOnce(&mut State)) {
+/// Uses the state once it is free, if it is within a time: the thread that has it may wait for the device.
+fn with_soon(timeout: Duration, ask: impl FnOnce(&mut State)) {
     let Some(Some(state)) = STATE.get() else {
         return;
     };
     let started = Instant::now();
     ASKING.set(true);
     let _asking = Asking;
-    while started.elapsed() < patience {
+    while started.elapsed() < timeout {
         match state.try_lock() {
             Ok(mut state) => return ask(&mut state),
             Err(TryLockError::Poisoned(state)) => return ask(&mut state.into_inner()),
@@ -387,7 +387,7 @@ impl State {
     }
 
     /// Gives the threads of a context more stack, once, where a module with checks has kernels that need it: frames
-    /// are larger with checks, and where nobody knows how many of them there are, a driver takes the limit.
+    /// are larger with checks, and where it is not known how many of them there are, a driver takes the limit.
     pub(crate) fn raise_stack_limit(&mut self, real: &Api, module: u64, context: u64) {
         let Some(key) = self.modules.get(&module).map(|module| module.key) else {
             return;

@@ -107,9 +107,9 @@ fn a_launch_costs_few_calls_of_the_driver_and_waits_for_none() {
             .lines()
             .map(|line| line.split_once(' ').expect("a call"));
         let (mut ours, mut theirs) = (BTreeMap::new(), BTreeMap::new());
-        let begun = calls.skip_while(|(_, name)| *name != "cuProfilerStart");
-        let program_thread = begun.clone().next().expect("a call").0;
-        let measured = begun.take_while(|(_, name)| *name != "cuProfilerStop");
+        let started = calls.skip_while(|(_, name)| *name != "cuProfilerStart");
+        let program_thread = started.clone().next().expect("a call").0;
+        let measured = started.take_while(|(_, name)| *name != "cuProfilerStop");
         for (thread, name) in measured.skip(1) {
             let of = match thread == program_thread {
                 true => &mut theirs,
@@ -215,8 +215,8 @@ fn devices_are_kept_apart() {
     assert!(many.stderr.contains("not a number from 1 to 8"));
 }
 
-/// The size of the shadow is that of the context's own device, or of the part of it that is there, and who
-/// shares it is told so.
+/// The size of the shadow is that of the context's own device, or of the part of it that is there, and where
+/// it is shared the report says so.
 #[test]
 fn a_small_device_has_a_small_shadow() {
     let program = Program::of("tests/c/devices.c");

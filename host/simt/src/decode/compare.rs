@@ -117,8 +117,18 @@ pub(super) fn comparison(op: &str, ty: Type, ftz: bool) -> Result<AluFn> {
     })
 }
 
-/// The comparison and combination that the suffixes of `i` name, and the type compared.
-pub(super) fn parts(i: &Instruction) -> Result<(AluFn, u32, Type)> {
+/// What an instruction compares, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Comparison {
+    pub(super) f: AluFn,
+    /// What becomes of the result and a second predicate.
+    pub(super) imm: u32,
+    /// What is compared.
+    pub(super) ty: Type,
+}
+
+/// The comparison that the suffixes of `i` name.
+pub(super) fn parts(i: &Instruction) -> Result<Comparison> {
     let op = i.suffixes.first().map_or("", |suffix| suffix.as_str());
     let Some(&ty) = i.types().last() else {
         return Unsupported::because("a comparison without a type");
@@ -134,14 +144,18 @@ pub(super) fn parts(i: &Instruction) -> Result<(AluFn, u32, Type)> {
         Type::BF16x2 => Type::BF16,
         ty => ty,
     };
-    Ok((comparison(op, scalar, i.has("ftz"))?, combine, ty))
+    Ok(Comparison {
+        f: comparison(op, scalar, i.has("ftz"))?,
+        imm: combine,
+        ty,
+    })
 }
 
 /// `setp.op{.bool}.type p{|q}, a, b{, c};`
 pub(super) fn setp(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
-    let (f, imm, ty) = parts(i)?;
+    let by @ Comparison { f, imm, ty } = parts(i)?;
     if matches!(ty, Type::F16x2 | Type::BF16x2) {
-        return pairs::setp(cx, i, (f, imm, ty));
+        return pairs::setp(cx, i, by);
     }
     let (d, e) = match operand(i, 0)? {
         Operand::Pair(p, q) => (cx.dst_pred(p)?, cx.dst_pred(q)?),
@@ -170,10 +184,10 @@ pub(super) fn setp(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
 
 /// `set.op{.bool}.dtype.stype d, a, b{, c};`: all ones, or 1.0, where it holds.
 pub(super) fn set(cx: &mut Decoder<'_, '_>, i: &Instruction) -> Result<()> {
-    let (f, imm, ty) = parts(i)?;
+    let by @ Comparison { f, imm, ty } = parts(i)?;
     let types = i.types();
     if matches!(ty, Type::F16x2 | Type::BF16x2) {
-        return pairs::set(cx, i, (f, imm, ty));
+        return pairs::set(cx, i, by);
     }
     let one = match types.first() {
         Some(Type::U32 | Type::S32) => u64::from(u32::MAX),

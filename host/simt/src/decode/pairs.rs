@@ -3,19 +3,16 @@
 use ptx::ast::{Instruction, Operand, Type};
 
 use super::Result;
-use super::compare::{choose, copy};
+use super::compare::{Comparison, choose, copy};
 use super::context::{Decoder, SINK_PRED, TRUE, Unsupported, operand};
-use crate::lanes::{AluFn, Args, Shape, alu};
-
-/// The comparison, what becomes of it and a second predicate, and the packed type.
-type Comparison = (AluFn, u32, Type);
+use crate::lanes::{Args, Shape, alu};
 
 /// Compares the halves; the predicates of the low and the high one. `d`, if it is given, is the
 /// predicate of the low one.
 fn compare(
     cx: &mut Decoder<'_, '_>,
     i: &Instruction,
-    (f, imm, ty): Comparison,
+    Comparison { f, imm, ty }: Comparison,
     low: u32,
 ) -> Result<(u32, u32)> {
     let sources = [cx.src(operand(i, 1)?, ty)?, cx.src(operand(i, 2)?, ty)?];

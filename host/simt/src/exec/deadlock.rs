@@ -69,8 +69,15 @@ impl Effort {
     }
 }
 
-/// Lanes that go round, by the slot of their CTA.
-pub(crate) type Rounds = Vec<(usize, Round)>;
+/// Lanes that go round.
+#[derive(Clone)]
+pub(crate) struct SlotRound {
+    /// The slot of their CTA.
+    slot: usize,
+    round: Round,
+}
+
+pub(crate) type Rounds = Vec<SlotRound>;
 
 /// CTAs that have started and not ended.
 #[derive(Debug, Default)]
@@ -82,7 +89,7 @@ pub(super) struct Staying {
 }
 
 impl<O: Listener + ?Sized> Grid<'_, O> {
-    /// Fails when all that has not ended waits, or is in loops that nobody can end. Looks now and then.
+    /// Fails when all that has not ended waits, or is in loops that nothing can end. Looks now and then.
     pub(super) fn look_for_endless(&mut self) -> Outcome<()> {
         let now = self.machine.stats.warp_instructions;
         if !self.machine.setup.launch.limits.endless || now < self.endless.after {
@@ -120,7 +127,9 @@ impl<O: Listener + ?Sized> Grid<'_, O> {
                 continue;
             }
             match self.rounds_of(slot, first_warp, effort) {
-                Ok(rounds) => found.extend(rounds.into_iter().map(|round| (slot, round))),
+                Ok(rounds) => {
+                    found.extend(rounds.into_iter().map(|round| SlotRound { slot, round }))
+                }
                 Err(warp) => {
                     self.endless.busy = (slot, warp);
                     return None;
@@ -269,8 +278,8 @@ impl<O: Listener + ?Sized> Grid<'_, O> {
                 for split in warp.splits.iter().filter(|split| wanted(split.state)) {
                     groups.push((split.mask, split.pc, self.on(cta, split.state)));
                 }
-                let of_warp = |of: &&(usize, Round)| of.0 == slot && of.1.warp == warp.index;
-                for (_, round) in rounds.iter().filter(of_warp) {
+                let of_warp = |of: &&SlotRound| of.slot == slot && of.round.warp == warp.index;
+                for SlotRound { round, .. } in rounds.iter().filter(of_warp) {
                     let on = round.look.map_or(On::Nothing, |look| self.looks_at(look));
                     groups.push((round.lanes, round.pc, on));
                 }

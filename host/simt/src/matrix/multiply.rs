@@ -198,6 +198,7 @@ mod tests {
     use super::*;
     use crate::matrix::{Part, Shape};
     use proptest::prelude::*;
+    use random::Random;
 
     fn multiply(shape: &str, a: Element, b: Element, c: Element, d: Element) -> Multiply {
         let shape = Shape::from_suffix(shape).unwrap();
@@ -246,7 +247,7 @@ mod tests {
         #[test]
         fn bytes_are_multiplied_by_the_book(seed: u64, saturate: bool) {
             use Element::{S8, S32, U8};
-            let random = |n: usize| (seed ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
+            let random = |n: usize| Random::new(seed ^ n as u64).number();
             for (shape, left, right) in [("m16n8k32", S8, U8), ("m8n8k16", U8, S8), ("m16n8k16", S8, S8)] {
                 let mut m = multiply(shape, left, right, S32, S32);
                 m.saturate = saturate;
@@ -270,7 +271,7 @@ mod tests {
         #[test]
         fn small_integers_are_exact_in_every_float(seed: u64) {
             use Element::{Bf16, E4m3, E5m2, F16 as Half, F32 as Single, Tf32};
-            let random = |n: usize| (seed ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let random = |n: usize| Random::new(seed ^ n as u64).number();
             for (shape, ty, c) in [
                 ("m16n8k8", Half, Single), ("m16n8k16", Half, Half), ("m16n8k16", Bf16, Single),
                 ("m16n8k4", Tf32, Single), ("m16n8k8", Tf32, Single),

@@ -9,9 +9,9 @@ use batsat::Lit;
 use super::GATES;
 use super::circuit::{Circuit, Word};
 use crate::evaluate::Evaluation;
-use crate::graph::{Advance, Condition, Node, NodeId};
+use crate::graph::{Addend, Advance, Condition, Node, NodeId};
 use crate::interval::Interval;
-use crate::problem::{Axis, LoopId};
+use crate::problem::{Axis, Distance, LoopId};
 use crate::summary::{AddressSpace, Plan, Site};
 use crate::value::Memory;
 
@@ -61,7 +61,7 @@ impl<'a> Pair<'a> {
         plan: &'a Plan,
         evaluation: &'a Evaluation<'a>,
         circuit: &'a mut Circuit,
-        counters: &[(LoopId, i64)],
+        counters: &[Distance],
     ) -> Self {
         let launch = evaluation.launch;
         let mut coordinates = |counts: [u32; 3]| {
@@ -76,8 +76,8 @@ impl<'a> Pair<'a> {
             counters: HashMap::new(),
             values: HashMap::new(),
         });
-        for &(of, by) in counters {
-            let symbol = evaluation.counters[of as usize];
+        for &Distance { around, iterations } in counters {
+            let symbol = evaluation.counters[around as usize];
             let range = symbol.map(|symbol| evaluation.symbols.symbols[symbol as usize].range);
             let Interval { low, high } = range.unwrap_or(Interval::new(0, i64::MAX));
             let word = |circuit: &mut Circuit| {
@@ -91,12 +91,12 @@ impl<'a> Pair<'a> {
                 )
             };
             let (first, second) = (word(circuit), word(circuit));
-            let by = circuit.constant(by as u64, 64);
+            let by = circuit.constant(iterations as u64, 64);
             let sum = circuit.add(&second, &by);
             let same = circuit.equal(&first, &sum);
             circuit.require(same);
-            sides[0].counters.insert(of, first);
-            sides[1].counters.insert(of, second);
+            sides[0].counters.insert(around, first);
+            sides[1].counters.insert(around, second);
         }
         Self {
             plan,
@@ -378,8 +378,8 @@ impl<'a> Pair<'a> {
                 let first = self.value(side, first, depth + 1);
                 let mut step = self.circuit.constant(0, bits);
                 let mut valid = first.valid;
-                for &(addend, negated) in addends {
-                    let addend = self.value(side, addend, depth + 1);
+                for &Addend { node, negated } in addends {
+                    let addend = self.value(side, node, depth + 1);
                     if addend.word.len() != step.len() {
                         return None;
                     }

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use crate::decide::Asked;
 use crate::evaluate::Evaluation;
 use crate::launch::Posed;
+use crate::problem::Distance;
 use crate::summary::Plan;
 use circuit::{Answer, Circuit, Limit};
 
@@ -36,7 +37,7 @@ const STEPS: u64 = 200_000;
 const GATES: usize = 400_000;
 
 /// How long a kernel may take, in all its launches.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What the proofs of a kernel's launches may still cost, bit by bit.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl Default for Effort {
     fn default() -> Self {
         Self {
             steps: STEPS,
-            time: PATIENCE,
+            time: TIMEOUT,
         }
     }
 }
@@ -70,7 +71,7 @@ pub(crate) struct Bits<'a> {
 struct Question {
     sites: [usize; 2],
     blocks: bool,
-    counters: Vec<(u32, i64)>,
+    counters: Vec<Distance>,
 }
 
 impl<'a> Bits<'a> {

@@ -10,7 +10,7 @@ use crate::machine::{compute, mask};
 use crate::z3;
 
 /// Milliseconds that z3 gets for one formula.
-const PATIENCE: u32 = 2000;
+const TIMEOUT: u32 = 2000;
 
 const BINARY: [Op; 13] = [
     Op::Add,
@@ -260,7 +260,7 @@ fn formulas_have_a_solution_where_z3_has_one() {
         ));
         found.push(circuit.solve());
     }
-    let Some(truths) = z3::answers("QF_BV", PATIENCE, &texts) else {
+    let Some(truths) = z3::answers("QF_BV", TIMEOUT, &texts) else {
         return;
     };
     let (mut possible, mut impossible) = (0, 0);

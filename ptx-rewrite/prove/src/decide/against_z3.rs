@@ -8,6 +8,7 @@ use super::eliminate::empty;
 use super::integer::INFINITE;
 use super::system::{System, Variable};
 use crate::interval::Interval;
+use crate::problem::Term;
 use crate::z3;
 
 /// Random systems.
@@ -17,7 +18,7 @@ const SYSTEMS: usize = 1200;
 const LARGE: i64 = 1 << 40;
 
 /// Milliseconds that z3 gets for one system.
-const PATIENCE: u32 = 100;
+const TIMEOUT: u32 = 100;
 
 #[test]
 fn what_has_no_solution_has_none_by_z3() {
@@ -29,7 +30,7 @@ fn what_has_no_solution_has_none_by_z3() {
         })
         .collect();
     let texts: Vec<String> = systems.iter().map(text).collect();
-    let Some(truths) = z3::answers("QF_LIA", PATIENCE, &texts) else {
+    let Some(truths) = z3::answers("QF_LIA", TIMEOUT, &texts) else {
         return;
     };
     let (mut unsatisfiable, mut satisfiable) = (0, 0);
@@ -85,10 +86,10 @@ fn extent(random: &mut Random) -> i64 {
 }
 
 /// A sum at a point.
-fn value(terms: &[(Variable, i64)], point: &[i64]) -> i128 {
+fn value(terms: &[Term<Variable>], point: &[i64]) -> i128 {
     let products = terms
         .iter()
-        .map(|term| i128::from(term.1) * i128::from(point[usize::from(term.0)]));
+        .map(|term| i128::from(term.coefficient) * i128::from(point[usize::from(term.variable)]));
     products.sum()
 }
 
@@ -96,7 +97,7 @@ fn value(terms: &[(Variable, i64)], point: &[i64]) -> i128 {
 fn near(
     random: &mut Random,
     system: &mut System,
-    terms: &[(Variable, i64)],
+    terms: &[Term<Variable>],
     point: &[i64],
     off: i64,
 ) {
@@ -124,7 +125,7 @@ fn scattered(random: &mut Random) -> System {
         let mut terms = Vec::new();
         for variable in (0..).take(point.len()) {
             if random.percent(60) {
-                terms.push((variable, coefficient(random)));
+                terms.push(Term::new(variable, coefficient(random)));
             }
         }
         terms
@@ -140,13 +141,13 @@ fn scattered(random: &mut Random) -> System {
         system.bound(&first, a, INFINITE);
         system.bound(&second, b, INFINITE);
         let mut sum = first;
-        for (variable, coefficient) in second {
-            match sum.iter_mut().find(|term| term.0 == variable) {
-                Some(term) => term.1 += coefficient,
-                None => sum.push((variable, coefficient)),
+        for term in second {
+            match sum.iter_mut().find(|own| own.variable == term.variable) {
+                Some(own) => own.coefficient += term.coefficient,
+                None => sum.push(term),
             }
         }
-        sum.retain(|term| term.1 != 0);
+        sum.retain(|term| term.coefficient != 0);
         system.bound(&sum, -INFINITE, a + b - i128::from(random.between(0, 4)));
     }
     system
@@ -168,10 +169,11 @@ fn nested(random: &mut Random) -> System {
         let own = system.variable(0, most.into());
         let other = system.variable(0, most.into());
         let difference = system.variable(low.into(), most.into());
-        system.bound(&[(own, 1), (other, -1), (difference, -1)], 0, 0);
+        let terms = [(own, 1), (other, -1), (difference, -1)];
+        system.bound(&terms.map(|(of, by)| Term::new(of, by)), 0, 0);
         let of = (random.between(0, most), random.between(0, most));
         point.extend([of.0, of.1, of.0 - of.1]);
-        distance.push((difference, step));
+        distance.push(Term::new(difference, step));
         let next = step.saturating_mul(most + 1);
         let next = next - random.between(0, 3) * i64::from(random.percent(40));
         if next > LARGE {
@@ -185,7 +187,10 @@ fn nested(random: &mut Random) -> System {
         let mut pick = || Variable::try_from(random.below(variables)).unwrap();
         let (a, b) = (pick(), pick());
         if a != b {
-            let terms = [(a.min(b), coefficient(random)), (a.max(b), 1)];
+            let terms = [
+                Term::new(a.min(b), coefficient(random)),
+                Term::new(a.max(b), 1),
+            ];
             let off = random.between(0, 8);
             near(random, &mut system, &terms, &point, off);
         }
@@ -207,8 +212,9 @@ fn text(system: &System) -> String {
     }
     for (terms, low, high) in system.rows() {
         let mut sum = String::from("(+ 0");
-        for &(variable, coefficient) in terms {
-            let _ = write!(sum, " (* {} v{variable})", number(coefficient.into()));
+        for term in terms {
+            let coefficient = number(term.coefficient.into());
+            let _ = write!(sum, " (* {coefficient} v{})", term.variable);
         }
         sum.push(')');
         if low > -INFINITE {

@@ -57,10 +57,12 @@ fn decide(system: &System, steps: &mut u64) -> Option<bool> {
     let mut row = vec![0; width];
     for (terms, low, high) in system.rows() {
         row.fill(0);
-        for &(variable, coefficient) in terms {
-            let coefficient = i128::from(coefficient);
-            match column[variable as usize] {
-                usize::MAX => row[width - 1] += coefficient * system.domain[variable as usize].low,
+        for term in terms {
+            let coefficient = i128::from(term.coefficient);
+            match column[term.variable as usize] {
+                usize::MAX => {
+                    row[width - 1] += coefficient * system.domain[term.variable as usize].low
+                }
                 column => row[column] += coefficient,
             }
         }
@@ -325,6 +327,7 @@ mod tests {
 
     use super::*;
     use crate::decide::integer::INFINITE;
+    use crate::problem::Term;
 
     /// A system of few variables with few values.
     fn system(random: &mut Random) -> System {
@@ -342,13 +345,13 @@ mod tests {
             for variable in 0..variables {
                 let coefficient = random.between(-9, 9);
                 if coefficient != 0 && random.between(0, 2) > 0 {
-                    terms.push((u16::try_from(variable).unwrap(), coefficient));
+                    terms.push(Term::new(u16::try_from(variable).unwrap(), coefficient));
                 }
             }
             // Near a point, so that some systems have a solution and others just not.
             let at: i64 = terms
                 .iter()
-                .map(|term| term.1 * point[usize::from(term.0)])
+                .map(|term| term.coefficient * point[usize::from(term.variable)])
                 .sum();
             let low = i128::from(at + random.between(-8, 8));
             match random.between(0, 3) {
@@ -365,10 +368,10 @@ mod tests {
     fn satisfiable(system: &System) -> bool {
         let mut values: Vec<i128> = system.domain.iter().map(|domain| domain.low).collect();
         loop {
-            let holds = |(terms, low, high): (&[(u16, i64)], i128, i128)| {
+            let holds = |(terms, low, high): (&[Term<u16>], i128, i128)| {
                 let sum: i128 = terms
                     .iter()
-                    .map(|term| i128::from(term.1) * values[usize::from(term.0)])
+                    .map(|term| i128::from(term.coefficient) * values[usize::from(term.variable)])
                     .sum();
                 low <= sum && sum <= high
             };

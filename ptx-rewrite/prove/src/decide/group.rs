@@ -3,7 +3,7 @@
 use super::integer::admissible;
 use super::shape::{Index, Shape};
 use crate::interval::Interval;
-use crate::problem::{Effect, Linear, LoopId, Problem, Space, SymbolId};
+use crate::problem::{Effect, Linear, LoopId, Problem, Space, Term};
 use std::collections::HashMap;
 
 /// The accesses of a problem in groups.
@@ -36,7 +36,7 @@ static ANYWHERE: Linear = Linear {
 /// What makes a shape.
 #[derive(PartialEq, Eq, Hash)]
 struct Key<'a> {
-    terms: &'a [(SymbolId, i64)],
+    terms: &'a [Term],
     path: &'a [Linear],
     when: &'a [Linear],
     loops: &'a [LoopId],

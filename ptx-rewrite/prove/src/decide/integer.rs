@@ -5,7 +5,7 @@
 //! form enters the decision.
 
 use crate::interval::Interval;
-use crate::problem::{Linear, SymbolId};
+use crate::problem::{Linear, Term};
 
 /// Greatest absolute value of a coefficient.
 pub(super) const COEFFICIENT: i64 = 1 << 40;
@@ -54,19 +54,21 @@ pub(crate) fn gcd(a: i128, b: i128) -> i128 {
 pub(super) fn admissible(form: &Linear, symbols: usize) -> bool {
     form.terms.len() <= TERMS
         && form.constant.unsigned_abs() <= CONSTANT.unsigned_abs()
-        && form.terms.is_sorted_by(|a, b| a.0 < b.0)
-        && form.terms.iter().all(|&(symbol, coefficient)| {
-            let known = usize::try_from(symbol).is_ok_and(|index| index < symbols);
-            known && coefficient != 0 && coefficient.unsigned_abs() <= COEFFICIENT.unsigned_abs()
+        && form.terms.is_sorted_by(|a, b| a.variable < b.variable)
+        && form.terms.iter().all(|term| {
+            let known = usize::try_from(term.variable).is_ok_and(|index| index < symbols);
+            known
+                && term.coefficient != 0
+                && term.coefficient.unsigned_abs() <= COEFFICIENT.unsigned_abs()
         })
 }
 
 /// Least and greatest value of a sum of multiples of symbols.
-pub(super) fn extent(terms: &[(SymbolId, i64)], domain: &[Interval<i64>]) -> Interval<i128> {
+pub(super) fn extent(terms: &[Term], domain: &[Interval<i64>]) -> Interval<i128> {
     let (mut least, mut greatest) = (0, 0);
-    for &(symbol, coefficient) in terms {
-        let Interval { low, high } = domain[symbol as usize];
-        let Interval { low, high } = scaled(coefficient.into(), low.into(), high.into());
+    for term in terms {
+        let Interval { low, high } = domain[term.variable as usize];
+        let Interval { low, high } = scaled(term.coefficient.into(), low.into(), high.into());
         least += low;
         greatest += high;
     }

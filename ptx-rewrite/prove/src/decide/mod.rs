@@ -23,7 +23,7 @@ mod system;
 
 use crate::Argument;
 use crate::interval::Interval;
-use crate::problem::{Effect, LoopId, Meeting, Problem, Space};
+use crate::problem::{Distance, Effect, Meeting, Problem, Space};
 use group::{Group, Groups};
 pub(crate) use integer::gcd;
 use pair::{Between, Builder, Detail, SYMBOLS};
@@ -80,7 +80,7 @@ pub(crate) struct Asked<'a> {
     /// The threads are in different blocks; otherwise they are different threads of one block.
     pub(crate) blocks: bool,
     /// By loop around both accesses: the first thread's counter minus the second's.
-    pub(crate) counters: &'a [(LoopId, i64)],
+    pub(crate) counters: &'a [Distance],
 }
 
 /// Says of a pair whether two threads cannot make the two accesses to one byte.
@@ -272,9 +272,12 @@ impl Closure<'_, '_> {
             for meeting in meetings {
                 // The list counts the access with the higher index from the other; a system, the first from the second.
                 let forward = || {
-                    meeting
-                        .iter()
-                        .filter_map(|&(around, by)| Some((around, by.checked_neg()?)))
+                    meeting.iter().filter_map(|of| {
+                        Some(Distance {
+                            around: of.around,
+                            iterations: of.iterations.checked_neg()?,
+                        })
+                    })
                 };
                 if a <= b {
                     add(Some(forward().collect()), pairing);

@@ -9,7 +9,7 @@ use super::integer::{INFINITE, TERMS, gcd, scaled};
 use super::shape::{Bounded, Shape, multiple, without};
 use super::system::{System, Variable};
 use crate::interval::Interval;
-use crate::problem::{Linear, LoopId, Problem, SymbolId, SymbolKind};
+use crate::problem::{Distance, Linear, Problem, SymbolId, SymbolKind, Term};
 
 /// Which two threads execute the accesses, and what they have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) struct Between<'a> {
     /// Threads of different blocks; otherwise different threads of one block.
     pub(super) blocks: bool,
     /// By loop around both accesses: the first access's counter minus the second's.
-    pub(super) counters: &'a [(LoopId, i64)],
+    pub(super) counters: &'a [Distance],
 }
 
 /// Whether all of a pair's conditions are in its system.
@@ -117,12 +117,14 @@ impl<'a> Builder<'a> {
 }
 
 /// Whether a meeting is within one iteration of all loops around two accesses.
-fn same_iteration(first: &Shape, second: &Shape, counters: &[(LoopId, i64)]) -> bool {
+fn same_iteration(first: &Shape, second: &Shape, counters: &[Distance]) -> bool {
     first.loops == second.loops
-        && first
-            .loops
-            .iter()
-            .all(|around| counters.contains(&(*around, 0)))
+        && first.loops.iter().all(|&around| {
+            counters.contains(&Distance {
+                around,
+                iterations: 0,
+            })
+        })
 }
 
 /// A pair of which the system is being built.
@@ -138,21 +140,21 @@ struct Pair<'p, 'a, 'b> {
 /// Terms and a constant, being collected.
 #[derive(Default)]
 struct Sum {
-    terms: Vec<(Variable, i64)>,
+    terms: Vec<Term<Variable>>,
     constant: i128,
 }
 
 impl Sum {
     fn add(&mut self, variable: Variable, coefficient: i64) {
-        match self.terms.iter_mut().find(|term| term.0 == variable) {
-            Some(term) => term.1 += coefficient,
-            None => self.terms.push((variable, coefficient)),
+        match self.terms.iter_mut().find(|term| term.variable == variable) {
+            Some(term) => term.coefficient += coefficient,
+            None => self.terms.push(Term::new(variable, coefficient)),
         }
     }
 
     fn finish(&mut self) {
-        self.terms.retain(|term| term.1 != 0);
-        self.terms.sort_unstable_by_key(|term| term.0);
+        self.terms.retain(|term| term.coefficient != 0);
+        self.terms.sort_unstable_by_key(|term| term.variable);
     }
 }
 
@@ -173,8 +175,8 @@ impl Pair<'_, '_, '_> {
                     .between
                     .counters
                     .iter()
-                    .find(|counter| counter.0 == around);
-                known.map_or(Fate::Free, |counter| Fate::Fixed(counter.1))
+                    .find(|known| known.around == around);
+                known.map_or(Fate::Free, |known| Fate::Fixed(known.iterations))
             }
             _ => Fate::Free,
         }
@@ -279,14 +281,14 @@ impl Pair<'_, '_, '_> {
         loop {
             let symbol = match (first, second) {
                 ([], []) => break,
-                ([a, ..], []) => a.0,
-                ([], [b, ..]) => b.0,
-                ([a, ..], [b, ..]) => a.0.min(b.0),
+                ([a, ..], []) => a.variable,
+                ([], [b, ..]) => b.variable,
+                ([a, ..], [b, ..]) => a.variable.min(b.variable),
             };
-            let coefficient = |terms: &mut &[(SymbolId, i64)]| match *terms {
-                [term, rest @ ..] if term.0 == symbol => {
+            let coefficient = |terms: &mut &[Term]| match *terms {
+                [term, rest @ ..] if term.variable == symbol => {
                     *terms = rest;
-                    term.1
+                    term.coefficient
                 }
                 _ => 0,
             };
@@ -305,7 +307,7 @@ impl Pair<'_, '_, '_> {
         sum.finish();
         let steps = self.sums(sum.terms.clone());
         let mut order = steps.clone();
-        order.sort_by_key(|term| std::cmp::Reverse(term.1.unsigned_abs()));
+        order.sort_by_key(|term| std::cmp::Reverse(term.coefficient.unsigned_abs()));
         let constant = sum.constant;
         if detail == Detail::Full {
             let window = Interval::new(window.low - constant, window.high - constant);
@@ -316,7 +318,9 @@ impl Pair<'_, '_, '_> {
                     .bound(&sum.terms, window.low, window.high);
             }
         }
-        self.builder.order.extend(order.iter().map(|term| term.0));
+        self.builder
+            .order
+            .extend(order.iter().map(|term| term.variable));
         self.bound(
             Sum {
                 terms: steps,
@@ -329,49 +333,49 @@ impl Pair<'_, '_, '_> {
 
     /// Makes variables of the terms whose coefficients are multiples of a number above all smaller coefficients: the
     /// digits of the distance of the addresses.
-    fn digits(&mut self, order: &[(Variable, i64)], window: Interval<i128>) {
+    fn digits(&mut self, order: &[Term<Variable>], window: Interval<i128>) {
         let mut common = 0;
         for (at, pair) in order.windows(2).enumerate() {
-            let next = pair[1].1.abs().into();
-            common = gcd(common, pair[0].1.into());
+            let next = pair[1].coefficient.abs().into();
+            common = gcd(common, pair[0].coefficient.into());
             if at == 0 || common <= next {
                 continue;
             }
             let (high, low) = order.split_at(at + 1);
             let divisor = i64::try_from(common).unwrap_or(i64::MAX);
-            let mut terms: Vec<(Variable, i64)> =
-                high.iter().map(|term| (term.0, term.1 / divisor)).collect();
+            let mut terms: Vec<Term<Variable>> = high
+                .iter()
+                .map(|term| Term::new(term.variable, term.coefficient / divisor))
+                .collect();
             let natural = self.natural(&terms);
             let digit = self.builder.system.variable(natural.low, natural.high);
-            terms.push((digit, -1));
+            terms.push(Term::new(digit, -1));
             self.builder.system.bound(&terms, 0, 0);
             let mut terms = low.to_vec();
-            terms.push((digit, divisor));
+            terms.push(Term::new(digit, divisor));
             self.builder.system.bound(&terms, window.low, window.high);
             self.builder.order.push(digit);
         }
     }
 
     /// The bounds that a sum has by those of its variables.
-    fn natural(&self, terms: &[(Variable, i64)]) -> Interval<i128> {
-        terms
-            .iter()
-            .fold(Interval::new(0, 0), |natural, &(variable, coefficient)| {
-                let own = self.builder.system.domain[usize::from(variable)];
-                let own = scaled(coefficient.into(), own.low, own.high);
-                Interval::new(natural.low + own.low, natural.high + own.high)
-            })
+    fn natural(&self, terms: &[Term<Variable>]) -> Interval<i128> {
+        terms.iter().fold(Interval::new(0, 0), |natural, term| {
+            let own = self.builder.system.domain[usize::from(term.variable)];
+            let own = scaled(term.coefficient.into(), own.low, own.high);
+            Interval::new(natural.low + own.low, natural.high + own.high)
+        })
     }
 
     /// Makes variables of the sums that conditions bound, and expresses an address by them where they occur in it.
-    fn sums(&mut self, mut address: Vec<(Variable, i64)>) -> Vec<(Variable, i64)> {
-        let mut known: Vec<(Vec<(Variable, i64)>, Variable)> = Vec::new();
-        let replace = |terms: &mut Vec<(Variable, i64)>,
-                       (part, whole): &(Vec<(Variable, i64)>, Variable)| {
+    fn sums(&mut self, mut address: Vec<Term<Variable>>) -> Vec<Term<Variable>> {
+        let mut known: Vec<(Vec<Term<Variable>>, Variable)> = Vec::new();
+        let replace = |terms: &mut Vec<Term<Variable>>,
+                       (part, whole): &(Vec<Term<Variable>>, Variable)| {
             if let Some(factor) = multiple(terms, part) {
                 *terms = without(terms, part);
-                let at = terms.partition_point(|term| term.0 < *whole);
-                terms.insert(at, (*whole, factor));
+                let at = terms.partition_point(|term| term.variable < *whole);
+                terms.insert(at, Term::new(*whole, factor));
             }
         };
         let (first, second) = (self.first, self.second);
@@ -380,7 +384,8 @@ impl Pair<'_, '_, '_> {
             .iter()
             .filter(|sum| first.bounded.iter().all(|other| other.terms != sum.terms));
         for bounded in first.bounded.iter().chain(others) {
-            let exists = |&(symbol, _): &(SymbolId, i64)| {
+            let exists = |term: &Term| {
+                let symbol = term.variable;
                 let kind = self.builder.problem.symbols[symbol as usize].kind;
                 matches!(kind, SymbolKind::Thread(_) | SymbolKind::Block(_))
                     || first.relevant[symbol as usize] && second.relevant[symbol as usize]
@@ -394,8 +399,8 @@ impl Pair<'_, '_, '_> {
             );
             let (low, high) = (low.low - high.high, low.high - high.low);
             let mut sum = Sum::default();
-            for &(symbol, coefficient) in &bounded.terms {
-                self.add_difference(&mut sum, symbol, coefficient);
+            for term in &bounded.terms {
+                self.add_difference(&mut sum, term.variable, term.coefficient);
             }
             sum.finish();
             let (low, high) = (low - sum.constant, high - sum.constant);
@@ -416,7 +421,7 @@ impl Pair<'_, '_, '_> {
                 .system
                 .variable(low.max(natural.low), high.min(natural.high));
             let new = (sum.terms.clone(), whole);
-            sum.terms.push((whole, -1));
+            sum.terms.push(Term::new(whole, -1));
             self.builder.system.bound(&sum.terms, 0, 0);
             replace(&mut address, &new);
             known.push(new);
@@ -463,8 +468,8 @@ impl Pair<'_, '_, '_> {
         {
             let equation = &self.builder.problem.equations[*number as usize];
             let mut sum = Sum::default();
-            for &(symbol, coefficient) in &equation.terms {
-                self.add_difference(&mut sum, symbol, coefficient);
+            for term in &equation.terms {
+                self.add_difference(&mut sum, term.variable, term.coefficient);
             }
             self.bound(sum, 0, 0);
         }
@@ -497,8 +502,8 @@ impl Pair<'_, '_, '_> {
             terms: Vec::with_capacity(form.terms.len()),
             constant: form.constant,
         };
-        for &(symbol, coefficient) in &form.terms {
-            add(self, &mut sum, symbol, coefficient);
+        for term in &form.terms {
+            add(self, &mut sum, term.variable, term.coefficient);
         }
         self.bound(sum, 0, high);
     }
@@ -515,15 +520,21 @@ impl Pair<'_, '_, '_> {
             }
             let first = self.variable(Side::First, symbol);
             let second = self.variable(Side::Second, symbol);
-            self.builder
-                .system
-                .bound(&[(first, 1), (second, -1), (difference, -1)], 0, 0);
+            self.builder.system.bound(
+                &[
+                    Term::new(first, 1),
+                    Term::new(second, -1),
+                    Term::new(difference, -1),
+                ],
+                0,
+                0,
+            );
         }
     }
 }
 
 /// The bounds of a sum of symbols in a shape.
-fn bounds(shape: &Shape, terms: &[(SymbolId, i64)]) -> Interval<i128> {
+fn bounds(shape: &Shape, terms: &[Term]) -> Interval<i128> {
     let own = shape.bounded.iter().find(|bounded| bounded.terms == terms);
     own.map_or_else(
         || super::integer::extent(terms, &shape.domain),

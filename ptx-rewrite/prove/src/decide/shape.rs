@@ -5,7 +5,7 @@
 
 use super::integer::{INFINITE, admissible, ceiling, extent, floor, gcd, scaled};
 use crate::interval::Interval;
-use crate::problem::{Linear, LoopId, Problem, SymbolId, SymbolKind};
+use crate::problem::{Linear, LoopId, Problem, SymbolId, SymbolKind, Term};
 
 /// How often bounds of symbols are tightened by the rows.
 const ROUNDS: usize = 4;
@@ -13,7 +13,7 @@ const ROUNDS: usize = 4;
 /// Addresses with the same terms under the same conditions.
 pub(super) struct Shape<'a> {
     /// The address without its constant.
-    pub(super) terms: &'a [(SymbolId, i64)],
+    pub(super) terms: &'a [Term],
     /// What holds: each form is at least 0.
     pub(super) rows: Vec<&'a Linear>,
     /// What holds: each form is 0.
@@ -36,7 +36,7 @@ pub(super) struct Shape<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bounded {
     /// Coefficients without a common divisor, the first positive.
-    pub(super) terms: Vec<(SymbolId, i64)>,
+    pub(super) terms: Vec<Term>,
     /// Least value.
     pub(super) low: i128,
     /// Greatest value.
@@ -57,9 +57,9 @@ impl<'a> Index<'a> {
         let mut defining = vec![Vec::new(); problem.symbols.len()];
         for (number, equation) in (0_u32..).zip(&problem.equations) {
             if admissible(equation, problem.symbols.len()) {
-                for &(symbol, _) in &equation.terms {
-                    if is_value(problem.symbols[symbol as usize].kind) {
-                        defining[symbol as usize].push(number);
+                for term in &equation.terms {
+                    if is_value(problem.symbols[term.variable as usize].kind) {
+                        defining[term.variable as usize].push(number);
                     }
                 }
             }
@@ -81,7 +81,7 @@ impl<'a> Index<'a> {
     /// What is known of an address under conditions, inside loops.
     pub(super) fn shape(
         &self,
-        terms: &'a [(SymbolId, i64)],
+        terms: &'a [Term],
         conditions: impl Iterator<Item = &'a Linear>,
         loops: &'a [LoopId],
         large: bool,
@@ -122,12 +122,12 @@ impl<'a> Index<'a> {
                 open.push(symbol);
             }
         };
-        for &(symbol, _) in shape
+        for term in shape
             .terms
             .iter()
             .chain(shape.rows.iter().flat_map(|row| &row.terms))
         {
-            mark(&mut shape.relevant, &mut open, symbol);
+            mark(&mut shape.relevant, &mut open, term.variable);
         }
         // A loop around the accesses runs, whether or not they depend on its counter.
         for &(around, symbol) in &self.counters {
@@ -138,19 +138,19 @@ impl<'a> Index<'a> {
         while let Some(symbol) = open.pop() {
             for &number in &self.defining[symbol as usize] {
                 let equation = &self.problem.equations[number as usize];
-                let exists = equation.terms.iter().all(|&(symbol, _)| {
-                    let range = self.ranges[symbol as usize];
-                    shape.relevant[symbol as usize]
+                let exists = equation.terms.iter().all(|&Term { variable, .. }| {
+                    let range = self.ranges[variable as usize];
+                    shape.relevant[variable as usize]
                         || range.low <= range.high
-                            && match self.problem.symbols[symbol as usize].kind {
+                            && match self.problem.symbols[variable as usize].kind {
                                 SymbolKind::Counter(around) => shape.loops.contains(&around),
                                 _ => true,
                             }
                 });
                 if exists && !shape.equations.contains(&number) {
                     shape.equations.push(number);
-                    for &(symbol, _) in &equation.terms {
-                        mark(&mut shape.relevant, &mut open, symbol);
+                    for term in &equation.terms {
+                        mark(&mut shape.relevant, &mut open, term.variable);
                     }
                 }
             }
@@ -196,12 +196,7 @@ fn is_value(kind: SymbolKind) -> bool {
 }
 
 /// Tightens bounds by a sum that is at least 0, or if it is `negated`, at most 0.
-fn at_least(
-    domain: &mut [Interval<i64>],
-    terms: &[(SymbolId, i64)],
-    constant: i128,
-    negated: bool,
-) -> bool {
+fn at_least(domain: &mut [Interval<i64>], terms: &[Term], constant: i128, negated: bool) -> bool {
     let sign = if negated { -1 } else { 1 };
     let Interval {
         low: least,
@@ -213,9 +208,13 @@ fn at_least(
         greatest + constant
     };
     let mut changed = false;
-    for &(symbol, coefficient) in terms {
+    for &Term {
+        variable,
+        coefficient,
+    } in terms
+    {
         let coefficient = sign * i128::from(coefficient);
-        let Interval { low, high } = domain[symbol as usize];
+        let Interval { low, high } = domain[variable as usize];
         if low > high {
             return changed;
         }
@@ -225,17 +224,17 @@ fn at_least(
         if coefficient > 0 {
             let bound = ceiling(least, coefficient);
             if bound > low.into() {
-                domain[symbol as usize].low = clamp(bound);
+                domain[variable as usize].low = clamp(bound);
                 changed = true;
             }
         } else {
             let bound = floor(-least, -coefficient);
             if bound < high.into() {
-                domain[symbol as usize].high = clamp(bound);
+                domain[variable as usize].high = clamp(bound);
                 changed = true;
             }
         }
-        if changed && domain[symbol as usize].low > domain[symbol as usize].high {
+        if changed && domain[variable as usize].low > domain[variable as usize].high {
             return true;
         }
     }
@@ -256,11 +255,11 @@ fn bound(shape: &mut Shape) -> bool {
         let common = row
             .terms
             .iter()
-            .fold(0, |common, term| gcd(common, term.1.into()));
-        let positive = row.terms[0].1 > 0;
+            .fold(0, |common, term| gcd(common, term.coefficient.into()));
+        let positive = row.terms[0].coefficient > 0;
         let divisor = if positive { common } else { -common };
-        let terms: Vec<(SymbolId, i64)> = (row.terms.iter())
-            .map(|&(symbol, coefficient)| (symbol, clamp(i128::from(coefficient) / divisor)))
+        let terms: Vec<Term> = (row.terms.iter())
+            .map(|term| Term::new(term.variable, clamp(i128::from(term.coefficient) / divisor)))
             .collect();
         let natural = extent(&terms, &shape.domain);
         let found = shape
@@ -310,13 +309,18 @@ fn reach(shape: &Shape) -> Interval<i128> {
 }
 
 /// The factor by which `part` occurs in `terms`, if all of it does.
-pub(super) fn multiple<S: Ord + Copy>(terms: &[(S, i64)], part: &[(S, i64)]) -> Option<i64> {
+pub(super) fn multiple<S: Ord + Copy>(terms: &[Term<S>], part: &[Term<S>]) -> Option<i64> {
     let mut factor = None;
     let mut rest = terms.iter();
-    for &(symbol, coefficient) in part {
-        let &(_, found) = rest
-            .find(|term| term.0 >= symbol)
-            .filter(|term| term.0 == symbol)?;
+    for &Term {
+        variable,
+        coefficient,
+    } in part
+    {
+        let found = rest
+            .find(|term| term.variable >= variable)
+            .filter(|term| term.variable == variable)?
+            .coefficient;
         if found % coefficient != 0
             || *factor.get_or_insert(found / coefficient) != found / coefficient
         {
@@ -327,7 +331,10 @@ pub(super) fn multiple<S: Ord + Copy>(terms: &[(S, i64)], part: &[(S, i64)]) -> 
 }
 
 /// The terms whose symbols are not in `part`.
-pub(super) fn without<S: Ord + Copy>(terms: &[(S, i64)], part: &[(S, i64)]) -> Vec<(S, i64)> {
-    let outside = |term: &&(S, i64)| part.binary_search_by_key(&term.0, |part| part.0).is_err();
+pub(super) fn without<S: Ord + Copy>(terms: &[Term<S>], part: &[Term<S>]) -> Vec<Term<S>> {
+    let outside = |term: &&Term<S>| {
+        part.binary_search_by_key(&term.variable, |part| part.variable)
+            .is_err()
+    };
     terms.iter().filter(outside).copied().collect()
 }

@@ -2,6 +2,7 @@
 
 use super::integer::{INFINITE, ceiling, floor, gcd, scaled};
 use crate::interval::Interval;
+use crate::problem::Term;
 
 /// Index of a variable.
 pub(super) type Variable = u16;
@@ -15,7 +16,7 @@ pub(super) struct System {
     /// By variable: least and greatest value.
     pub(super) domain: Vec<Interval<i128>>,
     /// Terms of all rows.
-    terms: Vec<(Variable, i64)>,
+    terms: Vec<Term<Variable>>,
     /// The rows.
     rows: Vec<Row>,
     /// A row without variables is violated, or a variable has no value.
@@ -48,10 +49,10 @@ impl System {
     }
 
     /// Bounds a sum. Dividing by the common divisor of its coefficients rounds the bounds inwards.
-    pub(super) fn bound(&mut self, terms: &[(Variable, i64)], low: i128, high: i128) {
+    pub(super) fn bound(&mut self, terms: &[Term<Variable>], low: i128, high: i128) {
         let common = terms
             .iter()
-            .fold(0, |common, term| gcd(common, term.1.into()));
+            .fold(0, |common, term| gcd(common, term.coefficient.into()));
         if common == 0 {
             self.contradiction |= low > 0 || high < 0;
             return;
@@ -66,8 +67,11 @@ impl System {
             self.terms.extend_from_slice(terms);
         } else {
             let divisor = i64::try_from(common).unwrap_or(1);
-            self.terms
-                .extend(terms.iter().map(|term| (term.0, term.1 / divisor)));
+            self.terms.extend(
+                terms
+                    .iter()
+                    .map(|term| Term::new(term.variable, term.coefficient / divisor)),
+            );
         }
         self.rows.push(Row {
             start: u32::try_from(start).unwrap_or(u32::MAX),
@@ -78,7 +82,7 @@ impl System {
     }
 
     /// The rows: terms and bounds.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (&[(Variable, i64)], i128, i128)> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&[Term<Variable>], i128, i128)> {
         (self.rows.iter()).map(|row| {
             (
                 &self.terms[row.start as usize..row.end as usize],
@@ -122,14 +126,14 @@ impl System {
 /// Tightens the bounds of the variables of one row; `None` if nothing satisfies it, else whether any changed.
 fn tighten(
     domain: &mut [Interval<i128>],
-    terms: &[(Variable, i64)],
+    terms: &[Term<Variable>],
     low: i128,
     high: i128,
 ) -> Option<bool> {
     let (mut least, mut greatest) = (0, 0);
-    for &(variable, coefficient) in terms {
-        let own = domain[variable as usize];
-        let own = scaled(coefficient.into(), own.low, own.high);
+    for term in terms {
+        let own = domain[term.variable as usize];
+        let own = scaled(term.coefficient.into(), own.low, own.high);
         (least, greatest) = (least + own.low, greatest + own.high);
     }
     if least > high || greatest < low {
@@ -139,7 +143,11 @@ fn tighten(
         return Some(false);
     }
     let mut changed = false;
-    for &(variable, coefficient) in terms {
+    for &Term {
+        variable,
+        coefficient,
+    } in terms
+    {
         let bounds = &mut domain[variable as usize];
         if bounds.low == bounds.high {
             continue;
@@ -184,7 +192,7 @@ mod tests {
     use super::*;
 
     /// Terms, lower bound and upper bound.
-    type Bounds<'a> = (&'a [(Variable, i64)], i128, i128);
+    type Bounds<'a> = (&'a [Term<Variable>], i128, i128);
 
     fn system(domain: &[Interval<i128>], rows: &[Bounds]) -> System {
         let mut system = System::default();
@@ -201,7 +209,7 @@ mod tests {
     fn a_step_above_all_smaller_ones_is_forced() {
         let mut tile = system(
             &[Interval::new(-9, 9), Interval::new(-31, 31)],
-            &[(&[(0, 132), (1, 4)], -3, 3)],
+            &[(&[Term::new(0, 132), Term::new(1, 4)], -3, 3)],
         );
         assert!(tile.propagate(&mut 0));
         assert_eq!(tile.domain, [Interval::only(0); 2]);
@@ -209,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_common_divisor_excludes_offsets() {
-        let mut diagonal = system(&[Interval::new(-31, 31)], &[(&[(0, 64)], 65, 71)]);
+        let mut diagonal = system(&[Interval::new(-31, 31)], &[(&[Term::new(0, 64)], 65, 71)]);
         assert!(!diagonal.propagate(&mut 0));
     }
 
@@ -217,7 +225,7 @@ mod tests {
     fn rows_without_bounds_on_one_side_are_used_on_the_other() {
         let mut guard = system(
             &[Interval::new(0, 100), Interval::new(0, 7)],
-            &[(&[(0, -1), (1, 1)], 0, INFINITE)],
+            &[(&[Term::new(0, -1), Term::new(1, 1)], 0, INFINITE)],
         );
         assert!(guard.propagate(&mut 0));
         assert_eq!(guard.domain, [Interval::new(0, 7); 2]);

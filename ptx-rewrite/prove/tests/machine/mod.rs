@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::{AccessKind, Executing, Observer};
 use prove::assume::{Assumed, Assumption, Wrong};
 use prove::interval::Interval;
-use prove::problem::{Effect, Linear, Problem, Space, SymbolKind};
+use prove::problem::{Effect, Linear, Problem, Space, SymbolKind, Term};
 use prove::{Argument, Effort, Launch, Posed, Proof, Summary};
 use simt::{Device, DeviceConfig, ModuleId, Strays};
 
@@ -377,7 +377,7 @@ fn is_described(posed: &Posed, event: &Event, run: &Run) -> Result<(), String> {
                 let mut equal = alternative.address.clone();
                 equal.constant -= address;
                 let negated = Linear {
-                    terms: equal.terms.iter().map(|&(of, by)| (of, -by)).collect(),
+                    terms: equal.terms.iter().map(opposite).collect(),
                     constant: -equal.constant,
                 };
                 let mut rows = vec![equal, negated];
@@ -426,11 +426,15 @@ fn is_possible(problem: &Problem, rows: &[Linear], event: &Event, run: &Run) -> 
     for equation in &problem.equations {
         all.push(equation.clone());
         all.push(Linear {
-            terms: equation.terms.iter().map(|&(of, by)| (of, -by)).collect(),
+            terms: equation.terms.iter().map(opposite).collect(),
             constant: -equation.constant,
         });
     }
     search(&all, ranges, &mut 200)
+}
+
+fn opposite(term: &Term) -> Term {
+    Term::new(term.variable, -term.coefficient)
 }
 
 fn search(rows: &[Linear], mut ranges: Vec<(i128, i128)>, budget: &mut u32) -> bool {
@@ -441,9 +445,9 @@ fn search(rows: &[Linear], mut ranges: Vec<(i128, i128)>, budget: &mut u32) -> b
         changed = false;
         rounds += 1;
         for row in rows {
-            let most = |&(of, by): &(u32, i64)| {
-                let (low, high) = ranges[of as usize];
-                let by = i128::from(by);
+            let most = |term: &Term| {
+                let (low, high) = ranges[term.variable as usize];
+                let by = i128::from(term.coefficient);
                 (by * low).max(by * high)
             };
             let total: i128 = row.constant + row.terms.iter().map(most).sum::<i128>();
@@ -451,10 +455,10 @@ fn search(rows: &[Linear], mut ranges: Vec<(i128, i128)>, budget: &mut u32) -> b
                 return false;
             }
             for term in &row.terms {
-                let by = i128::from(term.1);
+                let by = i128::from(term.coefficient);
                 // by * value >= -(total - most(term)).
                 let least = -(total - most(term));
-                let (low, high) = ranges[term.0 as usize];
+                let (low, high) = ranges[term.variable as usize];
                 let (mut new_low, mut new_high) = (low, high);
                 if by > 0 {
                     new_low = new_low.max(-((-least).div_euclid(by)));
@@ -465,7 +469,7 @@ fn search(rows: &[Linear], mut ranges: Vec<(i128, i128)>, budget: &mut u32) -> b
                     return false;
                 }
                 if (new_low, new_high) != (low, high) {
-                    ranges[term.0 as usize] = (new_low, new_high);
+                    ranges[term.variable as usize] = (new_low, new_high);
                     changed = true;
                     break;
                 }
@@ -478,8 +482,11 @@ fn search(rows: &[Linear], mut ranges: Vec<(i128, i128)>, budget: &mut u32) -> b
     }
     *budget -= 1;
     let in_rows = |symbol: usize| {
-        rows.iter()
-            .any(|row| row.terms.iter().any(|&(of, _)| of as usize == symbol))
+        rows.iter().any(|row| {
+            row.terms
+                .iter()
+                .any(|term| term.variable as usize == symbol)
+        })
     };
     let open = (0..ranges.len()).filter(|&of| ranges[of].0 < ranges[of].1 && in_rows(of));
     let Some(symbol) = open.min_by_key(|&of| ranges[of].1 - ranges[of].0) else {

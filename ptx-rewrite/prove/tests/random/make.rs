@@ -2,8 +2,8 @@
 
 use prove::interval::Interval;
 use prove::problem::{
-    Access, Alternative, Axis, Effect, Linear, LoopId, Meeting, Problem, Space, Symbol, SymbolId,
-    SymbolKind,
+    Access, Alternative, Axis, Distance, Effect, Linear, LoopId, Meeting, Problem, Space, Symbol,
+    SymbolId, SymbolKind, Term,
 };
 use random::Random;
 
@@ -108,20 +108,20 @@ impl Maker<'_> {
         let divisor = self.random.pick(&[2, 2, 3, 4, 8]);
         let (mut low, mut high) = (dividend.constant, dividend.constant);
         let mut home = Vec::new();
-        for &(symbol, coefficient) in &dividend.terms {
-            let range = self.case.problem.symbols[symbol as usize].range;
+        for term in &dividend.terms {
+            let range = self.case.problem.symbols[term.variable as usize].range;
             let values = [range.low, range.high.max(range.low)]
-                .map(|value| i128::from(value) * i128::from(coefficient));
+                .map(|value| i128::from(value) * i128::from(term.coefficient));
             low += values[0].min(values[1]);
             high += values[0].max(values[1]);
-            home.extend(&self.homes[symbol as usize]);
+            home.extend(&self.homes[term.variable as usize]);
         }
         let floor = |value: i128| i64::try_from(value.div_euclid(divisor.into())).unwrap();
         let quotient = self.symbol(SymbolKind::Unknown, floor(low), floor(high), home.clone());
         let remainder = self.symbol(SymbolKind::Unknown, 0, divisor - 1, home);
         let mut equation = dividend.clone();
-        equation.terms.push((quotient, -divisor));
-        equation.terms.push((remainder, -1));
+        equation.terms.push(Term::new(quotient, -divisor));
+        equation.terms.push(Term::new(remainder, -1));
         self.case.problem.equations.push(equation);
         self.case.divisions.push(Division {
             dividend,
@@ -132,24 +132,24 @@ impl Maker<'_> {
     }
 
     /// Some symbols with random coefficients.
-    fn some_terms(&mut self, most: i64, coefficients: &[i64]) -> Vec<(SymbolId, i64)> {
+    fn some_terms(&mut self, most: i64, coefficients: &[i64]) -> Vec<Term> {
         let mut terms = Vec::new();
         for _ in 0..self.random.between(1, most) {
             let symbol = self.random.between(0, self.homes.len() as i64 - 1);
-            terms.push((
+            terms.push(Term::new(
                 SymbolId::try_from(symbol).unwrap(),
                 self.random.pick(coefficients),
             ));
         }
         terms.sort_unstable();
-        terms.dedup_by_key(|term| term.0);
+        terms.dedup_by_key(|term| term.variable);
         terms
     }
 
     /// The symbols that an access inside loops may use.
-    fn allowed(&self, loops: &[LoopId], terms: &mut Vec<(SymbolId, i64)>) {
+    fn allowed(&self, loops: &[LoopId], terms: &mut Vec<Term>) {
         terms.retain(|term| {
-            self.homes[term.0 as usize]
+            self.homes[term.variable as usize]
                 .iter()
                 .all(|around| loops.contains(around))
         });
@@ -239,7 +239,7 @@ impl Maker<'_> {
     }
 
     /// Steps that exceed all smaller ones together, or nearly.
-    fn radix(&mut self, bytes: u32) -> Vec<(SymbolId, i64)> {
+    fn radix(&mut self, bytes: u32) -> Vec<Term> {
         let mut symbols: Vec<SymbolId> =
             (0..SymbolId::try_from(self.homes.len()).unwrap()).collect();
         for at in (1..symbols.len()).rev() {
@@ -254,7 +254,8 @@ impl Maker<'_> {
             }
             let Interval { low, high } = self.case.problem.symbols[symbol as usize].range;
             if high > low {
-                terms.push((symbol, if self.random.percent(15) { -step } else { step }));
+                let signed = if self.random.percent(15) { -step } else { step };
+                terms.push(Term::new(symbol, signed));
                 step *= high - low + self.random.pick(&[1, 1, 1, 1, 2, 0, 3]);
                 step = step.max(1);
             }
@@ -267,7 +268,7 @@ impl Maker<'_> {
     }
 
     /// A row and a column, both made of a block's and a thread's index, with a condition on the column.
-    fn matrix(&mut self, bytes: u32, path: &mut Vec<Linear>) -> Vec<(SymbolId, i64)> {
+    fn matrix(&mut self, bytes: u32, path: &mut Vec<Linear>) -> Vec<Term> {
         let of = |maker: &Self, kind| {
             let position = maker
                 .case
@@ -290,12 +291,12 @@ impl Maker<'_> {
             let Some(thread) = of(self, SymbolKind::Thread(axis)) else {
                 continue;
             };
-            terms.push((thread, 1));
+            terms.push(Term::new(thread, 1));
             if let Some(block) = of(self, SymbolKind::Block(axis)) {
                 let threads = self.case.problem.symbols[thread as usize].range.high + 1;
                 let step: i64 = threads - overlap;
                 if step > 0 {
-                    terms.push((block, step));
+                    terms.push(Term::new(block, step));
                 }
             }
         }
@@ -303,7 +304,7 @@ impl Maker<'_> {
         row.sort_unstable();
         let below = column
             .iter()
-            .map(|&(symbol, coefficient)| (symbol, -coefficient))
+            .map(|term: &Term| Term::new(term.variable, -term.coefficient))
             .collect();
         path.push(Linear {
             terms: below,
@@ -311,24 +312,25 @@ impl Maker<'_> {
         });
         if overlap > 0 {
             // Only the inner threads of a block.
-            let (thread, _) = column[0];
+            let thread = column[0].variable;
             let threads = self.case.problem.symbols[thread as usize].range.high + 1;
             path.push(Linear {
-                terms: vec![(thread, -1)],
+                terms: vec![Term::new(thread, -1)],
                 constant: (threads - 1 - overlap).into(),
             });
         }
-        let mut terms: Vec<(SymbolId, i64)> = Vec::new();
-        for (symbol, coefficient) in column {
-            terms.push((symbol, coefficient * i64::from(bytes)));
+        let mut terms: Vec<Term> = Vec::new();
+        for of in column {
+            terms.push(Term::new(of.variable, of.coefficient * i64::from(bytes)));
         }
-        for (symbol, coefficient) in row {
-            match terms.iter_mut().find(|term| term.0 == symbol) {
-                Some(term) => term.1 += coefficient * width * i64::from(bytes),
-                None => terms.push((symbol, coefficient * width * i64::from(bytes))),
+        for of in row {
+            let coefficient = of.coefficient * width * i64::from(bytes);
+            match terms.iter_mut().find(|term| term.variable == of.variable) {
+                Some(term) => term.coefficient += coefficient,
+                None => terms.push(Term::new(of.variable, coefficient)),
             }
         }
-        terms.retain(|term| term.1 != 0);
+        terms.retain(|term| term.coefficient != 0);
         terms.sort_unstable();
         terms
     }
@@ -343,7 +345,10 @@ impl Maker<'_> {
             return vec![row];
         }
         let mut opposite = row.clone();
-        opposite.terms.iter_mut().for_each(|term| term.1 = -term.1);
+        opposite
+            .terms
+            .iter_mut()
+            .for_each(|term| term.coefficient = -term.coefficient);
         opposite.constant = -opposite.constant;
         vec![row, opposite]
     }
@@ -367,7 +372,8 @@ impl Maker<'_> {
                     let mut meeting = Meeting::new();
                     for around in common {
                         if self.random.percent(80) {
-                            meeting.push((around, self.random.pick(&[0, 0, 0, 1, -1])));
+                            let iterations = self.random.pick(&[0, 0, 0, 1, -1]);
+                            meeting.push(Distance { around, iterations });
                         }
                     }
                     meetings.push(meeting);

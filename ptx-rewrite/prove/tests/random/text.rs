@@ -1,6 +1,6 @@
 //! A problem as text, short enough to read.
 
-use prove::problem::{Linear, Problem};
+use prove::problem::{Linear, Problem, Term};
 use std::fmt::Write as _;
 
 pub(crate) fn text(problem: &Problem) -> String {
@@ -38,7 +38,11 @@ pub(crate) fn text(problem: &Problem) -> String {
 
 fn form(form: &Linear) -> String {
     let mut text = form.constant.to_string();
-    for (symbol, coefficient) in &form.terms {
+    for Term {
+        variable: symbol,
+        coefficient,
+    } in &form.terms
+    {
         write!(text, " {coefficient:+}*s{symbol}").unwrap();
     }
     text

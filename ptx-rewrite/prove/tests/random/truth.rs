@@ -2,7 +2,7 @@
 
 use super::make::Case;
 use prove::interval::Interval;
-use prove::problem::{Access, Axis, Effect, LoopId, Space, SymbolId, SymbolKind};
+use prove::problem::{Access, Axis, Effect, LoopId, Space, SymbolId, SymbolKind, Term};
 
 /// One execution of an access by a thread.
 struct Execution {
@@ -120,17 +120,17 @@ fn meet(case: &Case, a: &Execution, b: &Execution) -> bool {
     };
     let holds = |first: &Execution, second: &Execution| {
         meetings.iter().any(|meeting| {
-            meeting.iter().all(|&(around, by)| {
+            meeting.iter().all(|distance| {
                 let of = |execution: &Execution| {
                     let counter = execution
                         .counters
                         .iter()
-                        .find(|counter| counter.0 == around);
+                        .find(|counter| counter.0 == distance.around);
                     counter.map(|counter| counter.1)
                 };
                 of(first)
                     .zip(of(second))
-                    .is_none_or(|(first, second)| second - first == by)
+                    .is_none_or(|(first, second)| second - first == distance.iterations)
             })
         })
     };
@@ -151,7 +151,7 @@ fn execute(
     for form in access.path.iter().chain(&way.when).chain([&way.address]) {
         form.terms
             .iter()
-            .for_each(|term| relevant[term.0 as usize] = true);
+            .for_each(|term| relevant[term.variable as usize] = true);
     }
     for division in case.divisions.iter().rev() {
         if relevant[division.quotient as usize] || relevant[division.remainder as usize] {
@@ -161,7 +161,7 @@ fn execute(
                 .dividend
                 .terms
                 .iter()
-                .for_each(|term| relevant[term.0 as usize] = true);
+                .for_each(|term| relevant[term.variable as usize] = true);
         }
     }
     let derived = |symbol: usize| {
@@ -233,7 +233,7 @@ fn record(
     let value = |form: &prove::problem::Linear, values: &[i64]| {
         let terms = form.terms.iter();
         let product =
-            |&(symbol, by): &(SymbolId, i64)| i128::from(values[symbol as usize]) * i128::from(by);
+            |term: &Term| i128::from(values[term.variable as usize]) * i128::from(term.coefficient);
         terms.map(product).sum::<i128>() + form.constant
     };
     for division in &case.divisions {

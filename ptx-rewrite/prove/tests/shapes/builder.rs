@@ -2,8 +2,8 @@
 
 use prove::interval::Interval;
 use prove::problem::{
-    Access, Alternative, Axis, Effect, Linear, LoopId, Meeting, Problem, Space, Symbol, SymbolId,
-    SymbolKind,
+    Access, Alternative, Axis, Distance, Effect, Linear, LoopId, Problem, Space, Symbol, SymbolId,
+    SymbolKind, Term,
 };
 use prove::{
     Argument,
@@ -25,14 +25,14 @@ pub(crate) const BZ: SymbolId = 5;
 
 /// A form from terms and a constant.
 pub(crate) fn form(terms: &[(SymbolId, i64)], constant: i128) -> Linear {
-    let mut sorted: Vec<(SymbolId, i64)> = Vec::new();
+    let mut sorted: Vec<Term> = Vec::new();
     for &(symbol, coefficient) in terms {
-        match sorted.iter_mut().find(|term| term.0 == symbol) {
-            Some(term) => term.1 += coefficient,
-            None => sorted.push((symbol, coefficient)),
+        match sorted.iter_mut().find(|term| term.variable == symbol) {
+            Some(term) => term.coefficient += coefficient,
+            None => sorted.push(Term::new(symbol, coefficient)),
         }
     }
-    sorted.retain(|term| term.1 != 0);
+    sorted.retain(|term| term.coefficient != 0);
     sorted.sort_unstable();
     Linear {
         terms: sorted,
@@ -144,12 +144,13 @@ impl Launch {
         )
     }
 
-    /// How two accesses can meet.
-    pub(crate) fn meet(&mut self, first: usize, second: usize, meetings: &[Meeting]) {
+    /// How two accesses can meet: loops, and how many iterations lie between the accesses.
+    pub(crate) fn meet(&mut self, first: usize, second: usize, meetings: &[Vec<(LoopId, i64)>]) {
         assert!(first <= second);
-        self.problem
-            .meetings
-            .insert((first, second), meetings.to_vec());
+        let distance = |&(around, iterations): &(LoopId, i64)| Distance { around, iterations };
+        let meeting = |of: &Vec<(LoopId, i64)>| of.iter().map(distance).collect();
+        let meetings = meetings.iter().map(meeting).collect();
+        self.problem.meetings.insert((first, second), meetings);
     }
 
     pub(crate) fn decide(&self) -> Decision {

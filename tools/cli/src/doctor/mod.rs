@@ -1,6 +1,6 @@
 //! `doctor`: is everything there, and does the checker find a race?
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use report::log::{Event, Writer};
@@ -135,34 +135,32 @@ fn injection() -> Result<String, String> {
     let folder = app::libraries().map_err(|stop| stop.message)?;
     let gpu = folder.join(app::GPU);
     for own in [&folder, &gpu] {
-        let variables = [
-            // Found by its folder: a path may hold spaces, which part the names here.
-            ("LD_PRELOAD", PathBuf::from(app::DRIVER)),
-            ("LD_AUDIT", folder.join(app::AUDIT)),
-            (app::GIVEN_VARIABLE, own.clone()),
-        ];
-        loads(own, &variables)?;
+        loads(&folder, own)?;
     }
     Ok("our libcuda.so.1, simulated and for a GPU, loads into a program".to_owned())
 }
 
-/// Starts a program with these files in front; the loader says what it does not like.
-fn loads(folder: &Path, variables: &[(&str, PathBuf)]) -> Result<(), String> {
+/// Starts a program with our libraries in front, the driver being that of the folder `own`; the loader says what it does
+/// not like.
+fn loads(folder: &Path, own: &Path) -> Result<(), String> {
     let output = Command::new("true")
-        .envs(variables.iter().map(|(name, path)| (name, path)))
-        .env("LD_LIBRARY_PATH", folder)
+        // Found by its folder: a path may hold spaces, which part the names here.
+        .env("LD_PRELOAD", app::DRIVER)
+        .env("LD_AUDIT", folder.join(app::AUDIT))
+        .env(app::GIVEN_VARIABLE, own)
+        .env("LD_LIBRARY_PATH", own)
         .env("LD_BIND_NOW", "1")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("cannot start a program: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     // The loader only warns about a library that it cannot load first.
-    match output.status.success() && !said.contains("cannot be") {
+    match output.status.success() && !message.contains("cannot be") {
         true => Ok(()),
         false => Err(format!(
             "{} does not load: {}",
-            folder.join(app::DRIVER).display(),
-            said.trim()
+            own.join(app::DRIVER).display(),
+            message.trim()
         )),
     }
 }

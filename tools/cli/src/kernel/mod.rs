@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use os::interrupts;
+use ptx::Parsed;
 use ptx::ast::{Function, Item, Module, Statement};
 use report::log::{Event, Writer};
 use report::names::{demangle, is_called};
@@ -21,7 +22,7 @@ use spec::ArgSpec;
 /// A kernel that is ready to run, any number of times.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
-    text: String,
+    parsed: Parsed,
     origin: String,
     kernel: String,
     flags: &'a KernelArgs,
@@ -41,9 +42,10 @@ impl<'a> Job<'a> {
     /// Reads the file and compares the flags with the kernel.
     pub(crate) fn prepare(path: &Path, flags: &'a KernelArgs) -> Result<Self, Stop> {
         let origin = path.display().to_string();
-        let (text, module) = read(path)?;
-        let function = choose(&module, &origin, flags.kernel.as_deref())?;
-        if let Some(why) = broken(&module, function) {
+        let parsed = read(path)?;
+        let module = &parsed.module;
+        let function = choose(module, &origin, flags.kernel.as_deref())?;
+        if let Some(why) = broken(module, function) {
             return Err(Stop::new(BAD_INPUT, format!("{origin}:{why}")));
         }
         for (name, missing) in [
@@ -78,7 +80,7 @@ impl<'a> Job<'a> {
         }
         Ok(Self {
             kernel: function.name.to_string(),
-            text,
+            parsed,
             origin,
             flags,
         })
@@ -86,8 +88,7 @@ impl<'a> Job<'a> {
 
     /// Whether assumptions are about the kernel.
     pub(crate) fn may_assume(&self, texts: &[String]) -> Result<(), Stop> {
-        let (module, _) = ptx::parse(&self.text);
-        let Some(kernel) = module.function(&self.kernel) else {
+        let Some(kernel) = self.parsed.module.function(&self.kernel) else {
             return Ok(());
         };
         let names = prove::assume::Names::of(kernel);
@@ -98,7 +99,7 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Runs it once, for somebody who [holds](interrupts::hold) signals; `record` is the folder for recorded launches.
+    /// Runs it once, while the caller [holds](interrupts::hold) signals; `record` is the folder for recorded launches.
     /// Prints the dumped buffers when `show`.
     pub(crate) fn run(
         &self,
@@ -115,7 +116,7 @@ impl<'a> Job<'a> {
             sim.record_into(folder);
         }
         let id = sim
-            .load(&self.text, &self.origin)
+            .load(self.parsed.clone(), &self.origin)
             .map_err(|error| Stop::new(BAD_INPUT, format!("{}: {error}", self.origin)))?;
         let info = sim
             .kernel(id, &self.kernel)
@@ -179,7 +180,7 @@ impl<'a> Job<'a> {
 }
 
 /// Reads a `.ptx` file.
-pub(crate) fn read(path: &Path) -> Result<(String, Module), Stop> {
+pub(crate) fn read(path: &Path) -> Result<Parsed, Stop> {
     let origin = path.display();
     let bytes = std::fs::read(path).map_err(|error| {
         let code = match error.kind() {
@@ -193,7 +194,8 @@ pub(crate) fn read(path: &Path) -> Result<(String, Module), Stop> {
     })?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Stop::new(BAD_INPUT, format!("{origin}: not PTX: not text")))?;
-    let (module, diagnostics) = ptx::parse(&text);
+    let parsed = Parsed::new(&text);
+    let (module, diagnostics) = (&parsed.module, &parsed.diagnostics);
     if module.version.is_none() {
         let why = diagnostics.first().map_or_else(
             || "no .version directive".to_owned(),
@@ -219,7 +221,7 @@ pub(crate) fn read(path: &Path) -> Result<(String, Module), Stop> {
             format!("{origin}:{line}:{column}: {what}"),
         ));
     }
-    Ok((text, module))
+    Ok(parsed)
 }
 
 fn choose<'m>(module: &'m Module, origin: &str, name: Option<&str>) -> Result<&'m Function, Stop> {

@@ -183,7 +183,11 @@ impl Work {
                 "seed {}: {} of {} schedules report something",
                 kernel.seed, orders.reporting, orders.schedules
             );
-            for ((what, a, b), under) in orders.partial() {
+            for (report, under) in orders.partial() {
+                let judge::Report {
+                    what,
+                    lines: [a, b],
+                } = report;
                 println!("    {what} in lines {a} and {b}: {under} schedules");
             }
         }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Parser;
 use filetests::mutate::Mutants;
-use filetests::table;
+use filetests::table::{self, Section};
 
 /// Take synchronisation away, one instruction at a time, and print how many such mutants are reported, how many are
 /// proved equivalent, and what is known of the others.
@@ -43,7 +43,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut mutants = Mutants::default();
     let progress = |line: &str| eprintln!("{line}");
-    let section = match &arguments.launches {
+    let name = match &arguments.launches {
         Some(folder) => {
             mutants.of_launches(folder, &progress)?;
             "launches"
@@ -63,6 +63,6 @@ fn run(arguments: &Arguments) -> Result<()> {
     }
     let path = root.join("docs/mutants.md");
     let page = std::fs::read_to_string(&path).context("docs/mutants.md")?;
-    let page = table::put_in_by("mutate", &page, &[(section, text)])?;
+    let page = table::put_in_by("mutate", &page, &[Section { name, text }])?;
     std::fs::write(&path, page).context("docs/mutants.md")
 }

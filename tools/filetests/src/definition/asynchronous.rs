@@ -86,7 +86,7 @@ pub(super) struct Asynchronous {
 
 /// Whether a thread stands for what makes a copy.
 pub(super) fn makes_copies(thread: Thread) -> bool {
-    thread.2 >= LANES
+    thread.lane >= LANES
 }
 
 impl Asynchronous {
@@ -201,7 +201,10 @@ impl Run {
         let (thread, line) = (issue.thread, issue.line);
         let (from, to) = (issue.from, issue.to);
         let issued = self.node(thread, line, What::Point);
-        let maker = (thread.0, thread.1, LANES + self.asynchronous.copies);
+        let maker = Thread {
+            lane: LANES + self.asynchronous.copies,
+            ..thread
+        };
         self.asynchronous.copies += 1;
         let mut copy = Copy::default();
         let weak = |kind, bytes| Access {
@@ -250,7 +253,11 @@ impl Run {
         }
         // A wait by the block that the mbarrier belongs to learns of the copy, whichever block has issued it.
         let owner = match at {
-            Location::Shared { cta, .. } => (cta, 0, 0),
+            Location::Shared { cta, .. } => Thread {
+                cta,
+                warp: 0,
+                lane: 0,
+            },
             Location::Global(_) => thread,
         };
         for node in copy.reads.into_iter().chain(copy.writes) {

@@ -8,6 +8,7 @@ use shadow::hb::{Location, MemoryOrder, OpKind};
 use super::asynchronous::makes_copies;
 use super::locks::Locks;
 use super::order::{Run, Under};
+use super::strong::{AccessPair, Conflicts};
 use super::{Launch, Verdict, What, byte, party, writes};
 
 /// Judges all pairs.
@@ -53,15 +54,15 @@ pub(super) fn judge(launch: &Launch<'_>, run: &Run) -> Verdict {
     }
     let locks = Locks::of(launch, run);
     verdict.doubtful = locks.doubtful;
-    let (all, open) = run.unordered(launch, &locks);
-    let lines = |(a, b): (usize, usize)| {
-        let (a, b) = (run.nodes[a].line, run.nodes[b].line);
+    let Conflicts { all, open } = run.unordered(launch, &locks);
+    let lines = |pair: AccessPair| {
+        let (a, b) = (run.nodes[pair.earlier].line, run.nodes[pair.later].line);
         (a.min(b), a.max(b))
     };
     verdict.open_lines = open.into_iter().map(lines).collect();
-    for (earlier, later) in all {
-        let second = &run.nodes[later];
-        verdict.strong_lines.insert(lines((earlier, later)));
+    for pair in all {
+        let second = &run.nodes[pair.later];
+        verdict.strong_lines.insert(lines(pair));
         if let What::Access(access, at) = second.what {
             let bytes = (0..access.bytes).map(|behind| byte(at, behind));
             verdict.strong.extend(bytes);

@@ -61,8 +61,12 @@ pub struct Launch<'a> {
     pub copies_arrive: &'a BTreeSet<u32>,
 }
 
-/// A thread: CTA, warp and lane.
-type Thread = (u64, u32, u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Thread {
+    cta: u64,
+    warp: u32,
+    lane: u32,
+}
 
 /// A thread that does something strong.
 #[derive(Clone, Copy, Debug)]
@@ -96,8 +100,8 @@ impl Launch<'_> {
     /// Whether an operation of a thread can order another thread.
     fn includes(&self, scope: Scope, of: Thread, other: Thread) -> bool {
         match scope {
-            Scope::Cta => of.0 == other.0,
-            Scope::Cluster => of.0 / self.cluster == other.0 / self.cluster,
+            Scope::Cta => of.cta == other.cta,
+            Scope::Cluster => of.cta / self.cluster == other.cta / self.cluster,
             Scope::Gpu | Scope::Sys => true,
         }
     }
@@ -149,7 +153,7 @@ pub fn mbarriers(traced: &[TraceEvent]) -> BTreeSet<Location> {
 fn threads(event: &TraceEvent) -> impl Iterator<Item = Thread> {
     let (cta, warp, lanes) = (event.cta, event.warp, event.lanes);
     let lanes = (0..LANES).filter(move |lane| lanes >> lane & 1 == 1);
-    lanes.map(move |lane| (cta, warp, lane))
+    lanes.map(move |lane| Thread { cta, warp, lane })
 }
 
 fn writes(kind: OpKind) -> bool {

@@ -230,7 +230,7 @@ impl Run {
             }
             EventKind::WarpBarrier => {
                 let lanes = launch.threads - event.warp * 32;
-                let existing = all.iter().filter(|(_, _, lane)| *lane < lanes);
+                let existing = all.iter().filter(|of| of.lane < lanes);
                 let existing: Vec<Thread> = existing.copied().collect();
                 let nodes: Vec<usize> = existing.iter().map(|&t| barrier(self, t)).collect();
                 for thread in existing {
@@ -248,13 +248,13 @@ impl Run {
                             fences.map(|(fence, of)| (fence, within(of))).collect()
                         }
                     };
-                    let cluster = (thread.0 / launch.cluster, *phase);
+                    let cluster = (thread.cta / launch.cluster, *phase);
                     self.clusters.entry(cluster).or_default().extend(known);
                 }
             }
             EventKind::ClusterWait { phase } => {
                 for &thread in &all {
-                    let cluster = (thread.0 / launch.cluster, *phase);
+                    let cluster = (thread.cta / launch.cluster, *phase);
                     let known = self.clusters.get(&cluster).into_iter().flatten();
                     let me = party(thread, Scope::Cluster);
                     let known = known.filter(|&&(_, by)| launch.mutual(by, me));

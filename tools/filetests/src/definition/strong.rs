@@ -36,41 +36,61 @@ pub(super) struct Scalars {
     /// Those that threads communicate through.
     signals: BTreeSet<Scalar>,
     observed: [BTreeMap<Thread, Vec<Observed>>; 2],
-    /// Conflicts, the earlier access first, that are not ordered in one of [`LENIENT`], and in which.
-    found: Vec<(usize, usize, [bool; 2])>,
+    /// Conflicts that are not ordered in one of [`LENIENT`].
+    found: Vec<Conflict>,
 }
 
 /// The orders in which who observes a release has acquired it.
 pub(super) const LENIENT: [Under; 2] = [Under::Strong, Under::Unlocked];
 
-/// Pairs of accesses, the earlier one first.
-pub(super) type Pairs = Vec<(usize, usize)>;
+/// Two accesses, by their nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AccessPair {
+    pub(super) earlier: usize,
+    pub(super) later: usize,
+}
+
+/// Two accesses that conflict.
+#[derive(Debug)]
+struct Conflict {
+    pair: AccessPair,
+    /// In each of the [orders](LENIENT): nothing orders them.
+    unordered: [bool; 2],
+}
+
+/// The pairs of accesses that conflict in no order.
+pub(super) struct Conflicts {
+    pub(super) all: Vec<AccessPair>,
+    /// It is left open whether they are to be reported: something else orders them than a lock without its fences, or one
+    /// may be under a lock that nothing gives back.
+    pub(super) open: Vec<AccessPair>,
+}
 
 impl Run {
-    /// The pairs of accesses that conflict in no order; and those of which it is left open whether they are to be
-    /// reported: something else orders them than a lock without its fences, or one may be under a lock that
-    /// nothing gives back.
-    pub(super) fn unordered(&self, launch: &Launch<'_>, locks: &Locks) -> (Pairs, Pairs) {
+    /// The pairs of accesses that conflict in no order.
+    pub(super) fn unordered(&self, launch: &Launch<'_>, locks: &Locks) -> Conflicts {
         let (mut all, mut open) = (Vec::new(), Vec::new());
-        for &(a, b, [strong, unlocked]) in &self.scalars.found {
-            let What::Access(access, at) = self.nodes[b].what else {
+        for conflict in &self.scalars.found {
+            let pair @ AccessPair { earlier, later } = conflict.pair;
+            let [strong, unlocked] = conflict.unordered;
+            let What::Access(access, at) = self.nodes[later].what else {
                 continue;
             };
             if self.scalars.signals.contains(&(at, access.bytes)) || locks.is_lock(at) {
                 continue;
             }
-            if locks.is_doubtful(a) || locks.is_doubtful(b) {
-                open.push((a, b));
+            if locks.is_doubtful(earlier) || locks.is_doubtful(later) {
+                open.push(pair);
                 continue;
             }
-            match locks.fenced(launch, a, b) {
-                None if strong => all.push((a, b)),
-                Some(false) if unlocked => all.push((a, b)),
-                Some(false) => open.push((a, b)),
+            match locks.fenced(launch, earlier, later) {
+                None if strong => all.push(pair),
+                Some(false) if unlocked => all.push(pair),
+                Some(false) => open.push(pair),
                 None | Some(true) => {}
             }
         }
-        (all, open)
+        Conflicts { all, open }
     }
 
     /// Compares a strong access, the node added last, with earlier ones of its scalar.
@@ -103,7 +123,13 @@ impl Run {
                 }
                 !ordered(self)
             });
-            self.scalars.found.push((before, node, unordered));
+            self.scalars.found.push(Conflict {
+                pair: AccessPair {
+                    earlier: before,
+                    later: node,
+                },
+                unordered,
+            });
         }
     }
 

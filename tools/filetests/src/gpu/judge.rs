@@ -144,7 +144,7 @@ fn of_race(machine: &mut Machine, unit: &Unit) -> Result<(Finding, String)> {
 
 /// What all launches of a case together say.
 fn verdict(case: &Case, outcome: &LaunchOutcome, way: Way) -> Result<(Finding, String)> {
-    let said = |finding, why: &str| Ok((finding, why.to_owned()));
+    let found = |finding, why: &str| Ok((finding, why.to_owned()));
     let (truth, labels) = (race::expected(case)?, race::labels(case)?);
     let stated = match way {
         Way::AsWritten => None,
@@ -153,7 +153,7 @@ fn verdict(case: &Case, outcome: &LaunchOutcome, way: Way) -> Result<(Finding, S
         Way::Fast => race::stated(case, "fast")?,
     };
     if let Some(what) = &outcome.unchecked {
-        return said(Finding::NotChecked, what);
+        return found(Finding::NotChecked, what);
     }
     let mut verdict = Verdict::NoRace;
     for race in &outcome.races {
@@ -175,22 +175,22 @@ fn verdict(case: &Case, outcome: &LaunchOutcome, way: Way) -> Result<(Finding, S
         });
     }
     match verdict {
-        _ if verdict == truth => said(Finding::Right, ""),
-        _ if Some(verdict) == stated => said(Finding::Stated, ""),
+        _ if verdict == truth => found(Finding::Right, ""),
+        _ if Some(verdict) == stated => found(Finding::Stated, ""),
         Verdict::NoRace if outcome.undecided > 0 && stated == Some(Verdict::Undecided) => {
-            said(Finding::Stated, "")
+            found(Finding::Stated, "")
         }
-        Verdict::Undecided => said(Finding::Undecided, ""),
+        Verdict::Undecided => found(Finding::Undecided, ""),
         Verdict::NoRace if outcome.undecided > 0 => {
-            said(Finding::Undecided, "accesses are left undecided")
+            found(Finding::Undecided, "accesses are left undecided")
         }
-        Verdict::NoRace if outcome.ordered > 0 => said(
+        Verdict::NoRace if outcome.ordered > 0 => found(
             Finding::NotSeen,
             "fences have hidden it under these schedules",
         ),
-        Verdict::NoRace if !outcome.by_barriers => said(Finding::NotSeen, ""),
+        Verdict::NoRace if !outcome.by_barriers => found(Finding::NotSeen, ""),
         Verdict::NoRace | Verdict::Race | Verdict::NotChecked => {
-            said(Finding::Wrong, &format!("says {verdict}, expected {truth}"))
+            found(Finding::Wrong, &format!("says {verdict}, expected {truth}"))
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::events;
 use crate::machine::{Checks, Failure, Launch, LaunchOutcome};
 
 /// How long the checks of a launch that has ended may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The driver refuses a file as it is written, which says nothing about the checks.
 #[derive(Debug)]
@@ -363,7 +363,7 @@ impl Backend for Machine {
         session.launched(armed, asked.err());
         let ended = asked.and_then(|()| self.client.finish());
         ensure!(
-            session.settle(PATIENCE),
+            session.settle(TIMEOUT),
             "the checks of a launch that has ended do not end"
         );
         Ok(ended.map_err(failure))

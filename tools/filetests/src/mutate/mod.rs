@@ -99,6 +99,15 @@ struct Survivor {
     explained: Explained,
 }
 
+/// How to make a subject.
+struct Named<F> {
+    /// The file, or the program, that it is of.
+    file: String,
+    /// The revision, or the kernel.
+    part: String,
+    subject: F,
+}
+
 /// What became of one mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -123,8 +132,11 @@ impl Mutants {
                 let right = race::expected(&case)? == Verdict::NoRace;
                 let quiet = case.all("misuse").is_empty() && case.marks.is_empty();
                 if right && quiet {
-                    let part = case.revision.clone();
-                    subjects.push((file.clone(), part, move || Subject::of(&case)));
+                    subjects.push(Named {
+                        file: file.clone(),
+                        part: case.revision.clone(),
+                        subject: move || Subject::of(&case),
+                    });
                 }
             }
         }
@@ -152,22 +164,26 @@ impl Mutants {
                 continue;
             }
             // Not kept, as all together may be large.
-            let again = move || Ok(Subject::recorded(read(&path)?));
-            subjects.push((program, kernel, again));
+            subjects.push(Named {
+                file: program,
+                part: kernel,
+                subject: move || Ok(Subject::recorded(read(&path)?)),
+            });
         }
         self.judge_all(&subjects, progress)
     }
 
-    /// Judges the mutants of subjects, by file and part, on all cores. What becomes of them is kept in the order of the
+    /// Judges the mutants of subjects on all cores. What becomes of them is kept in the order of the
     /// subjects.
-    fn judge_all<F>(&mut self, subjects: &[(String, String, F)], progress: &Progress) -> Result<()>
+    fn judge_all<F>(&mut self, subjects: &[Named<F>], progress: &Progress) -> Result<()>
     where
         F: Fn() -> Result<Subject> + Sync,
     {
-        let judged = subjects.par_iter().map(|(file, part, subject)| {
+        let judged = subjects.par_iter().map(|named| {
+            let Named { file, part, .. } = named;
             let start = Instant::now();
             let mut mutants = Self::default();
-            let result = subject().and_then(|subject| mutants.judge(&subject, file, part));
+            let result = (named.subject)().and_then(|subject| mutants.judge(&subject, file, part));
             result.with_context(|| format!("{file} {part}"))?;
             progress(&format!(
                 "{file} {part}: {} mutants in {:.1} s",

@@ -29,7 +29,7 @@ use std::fmt;
 use anyhow::Result;
 use report::log::{self, Answer};
 use runtime::Mode;
-use runtime::audit::Conflict;
+use runtime::audit::AuditedRace;
 use simt::LaunchError;
 
 use crate::machine::Checks;
@@ -299,7 +299,7 @@ impl Run {
     fn bytes<'a>(
         &self,
         text: &Text,
-        conflicts: impl IntoIterator<Item = &'a Conflict>,
+        conflicts: impl IntoIterator<Item = &'a AuditedRace>,
     ) -> BTreeSet<Byte> {
         let mut bytes = BTreeSet::new();
         for conflict in conflicts {
@@ -407,7 +407,7 @@ impl Run {
             false => audit.granules.0,
         };
         let granule = |(shared, byte): Byte| (shared, byte / bytes(shared.is_some()));
-        let racy_by = |counts: &dyn Fn(&Conflict) -> bool| -> BTreeSet<Byte> {
+        let racy_by = |counts: &dyn Fn(&AuditedRace) -> bool| -> BTreeSet<Byte> {
             let conflicts = audit
                 .happens_before
                 .iter()
@@ -429,7 +429,7 @@ impl Run {
             .map(|conflict| granule((conflict.shared, self.offset(conflict))))
             .collect();
         // Of a pair of accesses only the first granule is recorded.
-        let missing = |reported: &BTreeSet<Byte>, counts: &dyn Fn(&Conflict) -> bool| {
+        let missing = |reported: &BTreeSet<Byte>, counts: &dyn Fn(&AuditedRace) -> bool| {
             let pairs: BTreeSet<(bool, u32)> = records()
                 .filter(|conflict| counts(conflict))
                 .flat_map(|conflict| {
@@ -509,7 +509,7 @@ impl Run {
     }
 
     /// Offset of a conflict in its memory.
-    fn offset(&self, conflict: &Conflict) -> u32 {
+    fn offset(&self, conflict: &AuditedRace) -> u32 {
         match conflict.shared {
             Some(_) => conflict.address as u32,
             None => (conflict.address - self.memory) as u32,
@@ -517,7 +517,7 @@ impl Run {
     }
 
     /// The bytes that two lines both access, by whatever lane.
-    fn possible(&self, text: &Text, conflict: &Conflict) -> BTreeSet<u32> {
+    fn possible(&self, text: &Text, conflict: &AuditedRace) -> BTreeSet<u32> {
         let shared = conflict.shared.is_some();
         let bytes = |line: u32| -> BTreeSet<u32> {
             let Some(target) = text.target_at(line, shared) else {
@@ -537,7 +537,7 @@ impl Run {
     }
 
     /// The bytes of the conflict's word that both accesses touch.
-    fn overlap(&self, text: &Text, conflict: &Conflict) -> std::ops::Range<u32> {
+    fn overlap(&self, text: &Text, conflict: &AuditedRace) -> std::ops::Range<u32> {
         let shared = conflict.shared.is_some();
         let range = |line, thread: u32| match text.target_at(line, shared) {
             Some(target) => {

@@ -16,7 +16,7 @@ const WINDOW: u64 = 1 << 62;
 /// Distance between the shared memories of a cluster's CTAs, own first, then by rank.
 const STEP: u64 = 1 << 24;
 /// Instructions of a thread between two that others notice, at most.
-const PATIENCE: u32 = 1_000_000;
+const MOST_INSTRUCTIONS: u32 = 1_000_000;
 
 /// A thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,7 +63,7 @@ impl Lane {
 
     /// Goes on to the next instruction that others may notice.
     pub(super) fn advance(&mut self, code: &Code<'_>, launch: &Launch<'_>) -> Result<Want> {
-        for _ in 0..PATIENCE {
+        for _ in 0..MOST_INSTRUCTIONS {
             let (routine, pc) = {
                 let frame = self.frame()?;
                 (&code.routines[frame.routine], frame.pc)
@@ -244,7 +244,7 @@ impl Lane {
         })
     }
 
-    /// Does an instruction that nobody else can notice.
+    /// Does an instruction that no other thread can notice.
     fn silent(
         &mut self,
         code: &Code<'_>,

@@ -52,11 +52,23 @@ pub enum Expect {
     NotChecked,
 }
 
-/// A line of a file; the file by its last component, as paths differ between machines.
-pub type SourceLine = (String, u32);
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourceLine {
+    /// The last component of its path, as paths differ between machines.
+    pub file: String,
+    /// Its number, from 1.
+    pub line: u32,
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
 
 /// Two source lines in order; a race is an unordered pair.
-pub type Pair = (SourceLine, SourceLine);
+pub type Pair = [SourceLine; 2];
 
 /// The races marked in a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -238,7 +250,7 @@ impl Program {
         toolkit::parse_release(self.value("cuda", None)?)
     }
 
-    /// Whether it needs a system that tells which pages a process touches.
+    /// Whether it needs a system that says which pages a process touches.
     pub fn needs_page_table(&self) -> bool {
         self.value("needs", None) == Some(PAGE_TABLE)
     }
@@ -313,19 +325,29 @@ enum Mark {
     SameValue,
 }
 
-/// One end of a race: its label, what is said of it, and where it is.
-type End = (String, Mark, SourceLine);
+/// One end of a race.
+struct End {
+    label: String,
+    mark: Mark,
+    at: SourceLine,
+}
 
 /// Where a call on the host is, which is no line of a kernel.
 pub(super) fn call() -> SourceLine {
-    ("?".to_owned(), 0)
+    SourceLine {
+        file: "?".to_owned(),
+        line: 0,
+    }
 }
 
 /// The ends of races that the marks of one file name.
 fn ends(file: &str, marks: &[header::Mark]) -> Result<Vec<End>> {
     let mut ends = Vec::new();
     for said in marks {
-        let source_line = (file.to_owned(), said.line);
+        let source_line = SourceLine {
+            file: file.to_owned(),
+            line: said.line,
+        };
         ensure!(
             said.selection.is_all(),
             "{file}:{}: the marks of a program are those of its racy variant",
@@ -337,9 +359,14 @@ fn ends(file: &str, marks: &[header::Mark]) -> Result<Vec<End>> {
             _ => Mark::Race,
         };
         for label in &said.labels {
-            ends.push((label.clone(), mark, source_line.clone()));
+            let end = |at| End {
+                label: label.clone(),
+                mark,
+                at,
+            };
+            ends.push(end(source_line.clone()));
             if said.kind == "race-with-call" {
-                ends.push((label.clone(), mark, call()));
+                ends.push(end(call()));
             }
         }
     }
@@ -349,15 +376,15 @@ fn ends(file: &str, marks: &[header::Mark]) -> Result<Vec<End>> {
 /// Joins the two ends of each label.
 fn pair_up(ends: Vec<End>) -> Result<Marks> {
     let mut labels: BTreeMap<String, (Mark, Vec<SourceLine>)> = BTreeMap::new();
-    for (label, mark, source_line) in ends {
+    for End { label, mark, at } in ends {
         let entry = labels.entry(label.clone()).or_insert((mark, Vec::new()));
         ensure!(entry.0 == mark, "label {label} has marks of two kinds");
-        entry.1.push(source_line);
+        entry.1.push(at);
     }
     let mut marks = Marks::default();
     for (label, (mark, mut source_lines)) in labels {
         source_lines.sort();
-        let Ok([first, second]) = <[SourceLine; 2]>::try_from(source_lines) else {
+        let Ok(pair) = Pair::try_from(source_lines) else {
             bail!("label {label} needs exactly two ends; a line that is both has it twice");
         };
         let kind = match mark {
@@ -365,7 +392,7 @@ fn pair_up(ends: Vec<End>) -> Result<Marks> {
             Mark::May => &mut marks.may,
             Mark::SameValue => &mut marks.same_value,
         };
-        kind.insert((first, second));
+        kind.insert(pair);
     }
     Ok(marks)
 }
@@ -386,15 +413,15 @@ mod tests {
     #[test]
     fn a_label_joins_two_lines_or_one_line_with_itself() {
         let program = read(GOOD).unwrap();
-        let source_line = |line| ("x.cu".to_owned(), line);
+        let source_line = |line| SourceLine {
+            file: "x.cu".to_owned(),
+            line,
+        };
         assert_eq!(
             program.marks.must,
-            BTreeSet::from([(source_line(3), source_line(3))])
+            BTreeSet::from([[3, 3].map(source_line)])
         );
-        assert_eq!(
-            program.marks.may,
-            BTreeSet::from([(source_line(3), source_line(4))])
-        );
+        assert_eq!(program.marks.may, BTreeSet::from([[3, 4].map(source_line)]));
         assert_eq!(program.exit(Variant::Racy).unwrap(), 66);
         assert_eq!(program.exit(Variant::Clean).unwrap(), 0);
     }

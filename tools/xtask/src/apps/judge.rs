@@ -247,7 +247,7 @@ pub fn run(
             command.env("LD_LIBRARY_PATH", toolkit.library_path());
         }
     }
-    // A GPU needs less, and whoever runs there has less time.
+    // A GPU needs less, and a run there has less time.
     let limit = match way {
         Way::Gpu => GPU_LIMIT,
         Way::Simulated(_) | Way::Audited(_) | Way::Fast | Way::AsOnGpu => LIMIT,
@@ -295,7 +295,7 @@ fn compare(
     if finished.code != exit {
         bail!("exit code {} instead of {exit}", finished.code);
     }
-    said(finished, program.values("says", variant))?;
+    has_texts(finished, program.values("says", variant))?;
     for text in program.values("stdout", variant) {
         if !finished.stdout.contains(text) {
             bail!("nowhere in standard output: {text}");
@@ -317,11 +317,11 @@ fn compare_fast(
     if finished.code != 0 && !incomplete {
         bail!("exit code {} instead of 0", finished.code);
     }
-    said(finished, program.values(UNSEEN_IN_FAST, variant))
+    has_texts(finished, program.values(UNSEEN_IN_FAST, variant))
 }
 
 /// Complains about the first text that the tool has not said.
-fn said<'a>(finished: &Finished, mut texts: impl Iterator<Item = &'a str>) -> Result<()> {
+fn has_texts<'a>(finished: &Finished, mut texts: impl Iterator<Item = &'a str>) -> Result<()> {
     match texts.find(|text| !finished.stderr.contains(text)) {
         Some(text) => bail!("nowhere in standard error: {text}"),
         None => Ok(()),
@@ -363,8 +363,8 @@ fn compare_races(expect: Expect, marks: &Marks, races: &Races) -> Result<()> {
     Ok(())
 }
 
-fn show(((file, line), (other_file, other_line)): &Pair) -> String {
-    format!("{file}:{line} and {other_file}:{other_line}")
+fn show([first, second]: &Pair) -> String {
+    format!("{first} and {second}")
 }
 
 /// The end of a long text: what a flood ends in is what one wants to see.
@@ -378,12 +378,18 @@ fn shorten(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::header::SourceLine;
     use super::*;
 
     fn pairs(lines: &[(u32, u32)]) -> BTreeSet<Pair> {
         lines
             .iter()
-            .map(|(a, b)| (("x.cu".to_owned(), *a), ("x.cu".to_owned(), *b)))
+            .map(|&(a, b)| {
+                [a, b].map(|line| SourceLine {
+                    file: "x.cu".to_owned(),
+                    line,
+                })
+            })
             .collect()
     }
 

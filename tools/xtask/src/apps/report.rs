@@ -28,17 +28,15 @@ fn parse(text: &str, sources: &[String]) -> Result<Races> {
     let report = Report::from_json(text).context("not a report of cudarun-check")?;
     let mut races = Races::default();
     let mut add = |level, accesses: &[Access; 2]| {
-        let [mut first, mut second] = accesses
+        let mut pair = accesses
             .each_ref()
             .map(|access| source_line(access, sources));
-        if second < first {
-            std::mem::swap(&mut first, &mut second);
-        }
+        pair.sort();
         let kind = match level {
             Level::Error => &mut races.certain,
             Level::Warning => &mut races.possible,
         };
-        kind.insert((first, second));
+        kind.insert(pair);
     };
     let counted = report.races.iter();
     for race in counted.filter(|race| race.suppressed_by.is_none()) {
@@ -64,7 +62,10 @@ fn source_line(access: &Access, sources: &[String]) -> SourceLine {
         .clone()
         .find(|(file, _)| sources.iter().any(|source| source == file));
     match own.or(source_lines.clone().next()) {
-        Some((file, line)) => (file.to_owned(), line),
+        Some((file, line)) => SourceLine {
+            file: file.to_owned(),
+            line,
+        },
         None => header::call(),
     }
 }
@@ -105,7 +106,10 @@ mod tests {
             ..Report::default()
         };
         let sources = ["x.cu".to_owned()];
-        let pair = (("x.cu".to_owned(), 7), ("x.cu".to_owned(), 9));
+        let pair = [7, 9].map(|line| SourceLine {
+            file: "x.cu".to_owned(),
+            line,
+        });
         assert_eq!(
             parse(&report.to_json(), &sources).unwrap().certain,
             BTreeSet::from([pair])

@@ -65,8 +65,7 @@ pub fn build(settings: &Settings) -> Result<bool> {
 fn build_with(settings: &Settings, builder: &Builder) -> Result<bool> {
     let measured = programs(settings, apps::MEASURED)?;
     let tested = programs(settings, "tests/apps")?;
-    let clean = measured.iter().map(|program| (program, Variant::Clean));
-    let mut all: Vec<(&Program, Variant)> = clean.collect();
+    let mut all: Vec<Run<'_>> = measured.iter().map(Run::clean).collect();
     all.extend(variants(&tested));
     let outcomes = each(settings, &all, |program, variant| {
         builder.build(program, variant).map(|_| Done::Right)
@@ -166,6 +165,22 @@ pub(super) fn builder(settings: &Settings) -> Result<Builder> {
     })
 }
 
+/// A variant of a program to run.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) program: &'a Program,
+    pub(super) variant: Variant,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn clean(program: &'a Program) -> Self {
+        Self {
+            program,
+            variant: Variant::Clean,
+        }
+    }
+}
+
 /// What has become of a variant for which nothing has failed.
 pub(super) enum Done<'a> {
     Right,
@@ -187,11 +202,11 @@ pub(super) fn programs(settings: &Settings, folder: &str) -> Result<Vec<Program>
     Ok(all)
 }
 
-fn variants(programs: &[Program]) -> Vec<(&Program, Variant)> {
+fn variants(programs: &[Program]) -> Vec<Run<'_>> {
     let of = |program| {
         Program::variants(program)
             .into_iter()
-            .map(move |one| (program, one))
+            .map(move |variant| Run { program, variant })
     };
     programs.iter().flat_map(of).collect()
 }
@@ -199,17 +214,17 @@ fn variants(programs: &[Program]) -> Vec<(&Program, Variant)> {
 /// Does something with each variant, several at a time.
 pub(super) fn each<'a>(
     settings: &Settings,
-    all: &[(&'a Program, Variant)],
+    all: &[Run<'a>],
     act: impl Fn(&'a Program, Variant) -> Result<Done<'a>> + Sync,
 ) -> Vec<Outcome> {
     let next = AtomicUsize::new(0);
     let take = || {
         let mut outcomes = Vec::new();
-        while let Some((program, variant)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let begun = Instant::now();
+        while let Some(&Run { program, variant }) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let start = Instant::now();
             let (outcome, why) = match Instant::now() < settings.deadline {
                 false => ("not run", "there was no time left".to_owned()),
-                true => match act(program, *variant) {
+                true => match act(program, variant) {
                     Ok(Done::Right) => ("right", String::new()),
                     Ok(Done::Skipped(why)) => ("skipped", why.to_owned()),
                     Ok(Done::NotRun(why)) => ("not run", why.to_owned()),
@@ -222,7 +237,7 @@ pub(super) fn each<'a>(
                 variant: variant.to_string(),
                 outcome,
                 why,
-                seconds: begun.elapsed().as_secs_f64(),
+                seconds: start.elapsed().as_secs_f64(),
             });
         }
         outcomes
@@ -405,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_program_that_takes_too_long_is_ended_before_the_step_is() {
-        // Writes a report without races, where it is told how much of a GPU's memory it may have.
+        // Writes a report without races, where it gets how much of a GPU's memory it may have.
         let tool = "#!/bin/sh\nfor word; do case $word in json:*) report=${word#json:} ;; esac; done\n\
              case $* in *slow*) sleep 6 ;; esac\n\
              case $* in *'--device gpu --shadow-mem '*) echo '{\"schema_version\": \"1.0\", \"tool\": {\"name\": \"cudarun-check\"}}' >\"$report\" ;; esac\n";

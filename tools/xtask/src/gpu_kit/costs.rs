@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use super::apps::{Done, Settings, builder, each, programs};
-use crate::apps::{MEASURED, Variant};
+use super::apps::{Done, Run, Settings, builder, each, programs};
+use crate::apps::MEASURED;
 use crate::command;
 
 /// Compiles the programs to PTX and runs `gpu-tests --costs` on it, which writes `costs.json`. Does nothing if the filters
@@ -19,10 +19,7 @@ pub fn run(settings: &Settings) -> Result<bool> {
     let measured = programs(settings, MEASURED)?;
     let folder = settings.results.join("ptx");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let all: Vec<_> = measured
-        .iter()
-        .map(|program| (program, Variant::Clean))
-        .collect();
+    let all: Vec<_> = measured.iter().map(Run::clean).collect();
     let file = |name: &str| folder.join(format!("{name}.ptx"));
     let outcomes = each(settings, &all, |program, variant| {
         builder.ptx(program, variant, "", &file(&program.name))?;

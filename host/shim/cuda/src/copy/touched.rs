@@ -1,13 +1,11 @@
 //! The memory that copies and fills touch, and for which of them the host waits.
 
 use report::log::Call;
+use runtime::streams::CallRange;
 
 use super::{Copy, Fill, Side};
 use crate::memory::MemoryKind;
 use crate::state::State;
-
-/// A range of memory: its first byte, its length, and what is done there.
-pub(crate) type Range = (u64, u64, Call);
 
 impl Copy {
     /// Calls `row` with the first byte and the length of each row of a side.
@@ -30,12 +28,17 @@ impl Copy {
 
 impl Fill {
     /// The memory that it changes.
-    pub(crate) fn touched(&self) -> Vec<Range> {
+    pub(crate) fn touched(&self) -> Vec<CallRange> {
         let bytes = self.width * self.element;
+        let range = |base, bytes| CallRange {
+            base,
+            bytes,
+            call: Call::Fill,
+        };
         match self.height == 1 || self.pitch == bytes {
-            true => vec![(self.address, bytes * self.height, Call::Fill)],
+            true => vec![range(self.address, bytes * self.height)],
             false => (0..self.height)
-                .map(|row| (self.address + row * self.pitch, bytes, Call::Fill))
+                .map(|row| range(self.address + row * self.pitch, bytes))
                 .collect(),
         }
     }
@@ -43,12 +46,14 @@ impl Fill {
 
 impl State {
     /// The memory that a copy touches, but for the program's own that the driver does not know: the
-    /// host may give that to somebody else before the copy is over.
-    pub(crate) fn touched(&self, copy: &Copy) -> Vec<Range> {
+    /// host may use that for something else before the copy is over.
+    pub(crate) fn touched(&self, copy: &Copy) -> Vec<CallRange> {
         let mut ranges = Vec::new();
         for (side, call) in [(&copy.from, Call::CopyFrom), (&copy.to, Call::CopyTo)] {
             if self.knows(side) {
-                copy.rows(side, |start, bytes| ranges.push((start, bytes, call)));
+                copy.rows(side, |base, bytes| {
+                    ranges.push(CallRange { base, bytes, call })
+                });
             }
         }
         ranges
@@ -68,7 +73,7 @@ impl State {
         }
     }
 
-    /// Whether both sides are in the device's own memory; for such a copy nobody waits.
+    /// Whether both sides are in the device's own memory; the host does not wait for such a copy.
     pub(crate) fn is_within_device(&self, copy: &Copy) -> bool {
         let memory = self.engine.memory();
         memory.is_arena(copy.from.address) && memory.is_arena(copy.to.address)

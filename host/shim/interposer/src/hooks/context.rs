@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use driver::sys::*;
 use runtime::progress;
-use runtime::session::PATIENCE;
+use runtime::session::TIMEOUT;
 
 use crate::state::{current, stack_with_checks, with, with_started};
 
@@ -71,7 +71,7 @@ pub(crate) unsafe fn cuCtxDetach(real: &'static Api, ctx: CUcontext) -> CUresult
     let number = ctx.expose_provenance() as u64;
     with_started(|state| match state.attached.get_mut(&number) {
         Some(times) if *times > 0 => *times -= 1,
-        // Whoever has made it, detaches from it: it is destroyed.
+        // The program that has made it detaches from it: it is destroyed.
         _ => state.leave(number),
     });
     // SAFETY: the caller keeps the conditions of the C function.
@@ -102,7 +102,7 @@ pub(crate) unsafe fn cuDevicePrimaryCtxRelease(real: &'static Api, dev: CUdevice
 pub(crate) unsafe fn cuDevicePrimaryCtxReset(real: &'static Api, dev: CUdevice) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
     let reset = || unsafe { real.cuDevicePrimaryCtxReset(dev) };
-    // Whoever still holds it, nothing of what was in it is left.
+    // Even if it is still held, nothing of what was in it is left.
     end_primary(dev, reset, |result| {
         result == CUresult::SUCCESS || !is_active(real, dev)
     })
@@ -118,7 +118,7 @@ fn end_primary(
         let context = state.primary.get(&dev).copied();
         // Whether it ends here, only the driver knows, and afterwards nothing can be read.
         if context.is_some() {
-            state.session.settle(PATIENCE);
+            state.session.settle(TIMEOUT);
         }
         context
     });
@@ -139,7 +139,7 @@ fn is_active(real: &Api, dev: CUdevice) -> bool {
 }
 
 /// The current context and what the program knows of its stack, where that has more.
-fn deepened(real: &Api) -> Option<(u64, usize)> {
+fn raised_stack_limit(real: &Api) -> Option<(u64, usize)> {
     with_started(|state| {
         if state.stacks.is_empty() {
             return None;
@@ -153,11 +153,11 @@ fn deepened(real: &Api) -> Option<(u64, usize)> {
 pub(crate) unsafe fn cuCtxSetLimit(real: &'static Api, limit: CUlimit, value: usize) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
     let set = |value| unsafe { real.cuCtxSetLimit(limit, value) };
-    let deepened = match limit == limit::STACK_SIZE {
-        true => deepened(real),
+    let raised = match limit == limit::STACK_SIZE {
+        true => raised_stack_limit(real),
         false => None,
     };
-    let Some((context, _)) = deepened else {
+    let Some((context, _)) = raised else {
         return set(value);
     };
     let mut result = set(stack_with_checks(value));
@@ -180,7 +180,7 @@ pub(crate) unsafe fn cuCtxGetLimit(
     let result = unsafe { real.cuCtxGetLimit(value_out, limit) };
     if result == CUresult::SUCCESS
         && limit == limit::STACK_SIZE
-        && let Some((_, shown)) = deepened(real)
+        && let Some((_, shown)) = raised_stack_limit(real)
     {
         // SAFETY: the driver has written there.
         unsafe { *value_out = shown };

@@ -6,7 +6,7 @@ use driver::gpu;
 use driver::pointer::Ptr;
 use driver::sys::*;
 
-use super::load::{find, written};
+use super::load::{Answer, find, written};
 use crate::state::{Function, Module, State, with_started};
 
 /// Forgets a module, a library and their functions.
@@ -294,7 +294,7 @@ pub(crate) unsafe fn cuLibraryGetModule(
     library: CUlibrary,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    let (result, handle) =
+    let Answer { result, handle } =
         unsafe { written(real.cuLibraryGetModule(module_out, library), module_out) };
     if result == CUresult::SUCCESS {
         register_module(handle, library.expose_provenance() as u64);
@@ -308,7 +308,7 @@ pub(crate) unsafe fn cuFuncGetModule(
     func: CUfunction,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    let (result, handle) = unsafe { written(real.cuFuncGetModule(module, func), module) };
+    let Answer { result, handle } = unsafe { written(real.cuFuncGetModule(module, func), module) };
     let of = func.expose_provenance() as u64;
     let found = with_started(|state| Some(state.functions.get(&of)?.module));
     // A function of a module that the program has loaded leads back to what is known.
@@ -326,7 +326,8 @@ pub(crate) unsafe fn cuKernelGetFunction(
     kernel: CUkernel,
 ) -> CUresult {
     // SAFETY: the caller keeps the conditions of the C function.
-    let (result, handle) = unsafe { written(real.cuKernelGetFunction(func_out, kernel), func_out) };
+    let Answer { result, handle } =
+        unsafe { written(real.cuKernelGetFunction(func_out, kernel), func_out) };
     if result == CUresult::SUCCESS {
         let kernel = kernel.expose_provenance() as u64;
         with_started(|state| state.register_function(handle, kernel));

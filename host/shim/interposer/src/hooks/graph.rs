@@ -9,7 +9,7 @@ use driver::gpu;
 use driver::pointer::Ptr;
 use driver::sys::*;
 
-use super::launch::{Params, UNKNOWN};
+use super::launch::{Given, Params, UNKNOWN};
 use super::nodes::{self, SlotUse};
 use crate::state::{State, with_started};
 
@@ -90,10 +90,11 @@ pub(super) unsafe fn with_hidden(
     match found.flatten() {
         Some((function, Some(hidden))) => {
             // SAFETY: by the contract.
-            match unsafe { Params::new(&function, hidden, node.kernel_params, node.extra) } {
+            match unsafe { Params::new(&function, hidden, Given::of_node(node)) } {
                 Ok(mut params) => {
                     let mut node = *node;
-                    (node.kernel_params, node.extra) = params.arguments();
+                    let given = params.arguments();
+                    (node.kernel_params, node.extra) = (given.params, given.extra);
                     go(&node)
                 }
                 Err(code) => code,

@@ -8,7 +8,7 @@ use driver::sys::*;
 use runtime::session::Node;
 
 use super::graph::{capture, with_hidden, with_hidden_any, with_hidden_v1};
-use super::launch;
+use super::launch::{self, Given};
 use super::nodes::{self, SlotUse};
 use crate::state::{State, current, with_started};
 
@@ -211,7 +211,7 @@ fn set_own(
     let Some((own, context, kernel)) = found.flatten() else {
         return false;
     };
-    let with = nodes::launching(*params, own, (params.kernel_params, params.extra));
+    let with = nodes::launching(*params, own, Given::of_node(params));
     // SAFETY: as above.
     let result = unsafe { real.cuGraphExecKernelNodeSetParams(exec, node, &with) };
     if result == CUresult::SUCCESS {

@@ -5,6 +5,8 @@ use std::ffi::{c_uint, c_void};
 use driver::pointer::Ptr;
 use driver::sys::*;
 
+use crate::own::CompilerOption;
+
 /// Bytes that the compiler may write about one text.
 const LOG_BYTES: usize = 8 << 10;
 /// Characters of its first line that are reported.
@@ -35,15 +37,19 @@ impl Log {
         line.map(|line| line.chars().take(LINE_LENGTH).collect())
     }
 
-    /// A driver may compile a library once more where it is next needed, and nobody says that it forgets by then
-    /// where to write.
+    /// A driver may compile a library once more where it is next needed, and may not have forgotten by then where to write.
     pub(super) fn keep(self) {
         std::mem::forget(self);
     }
 }
 
-/// A program's options for the driver's compiler, as it has given them: count, options and values.
-pub(super) type Jit = (c_uint, *mut CUjit_option, *mut *mut c_void);
+/// A program's options for the driver's compiler, as it has given them.
+#[derive(Clone, Copy)]
+pub(super) struct Jit {
+    pub(super) count: c_uint,
+    pub(super) names: *mut CUjit_option,
+    pub(super) values: *mut *mut c_void,
+}
 
 /// Copies of such options, for several loads: the driver writes results into the array of values, over what
 /// it has read there.
@@ -57,18 +63,17 @@ impl JitOptions {
     /// # Safety
     /// There are `count` options and values, or none, for as long as the result lives.
     pub(super) unsafe fn new(given: Jit) -> JitOptions {
-        let (count, names, values) = given;
         // SAFETY: by the contract.
-        let (of, with) = unsafe { (Ptr::new(names), Ptr::new(values)) };
+        let (of, with) = unsafe { (Ptr::new(given.names), Ptr::new(given.values)) };
         let one = |index| Some((of.at(index).get().ok()?, with.at(index).get().ok()?));
         JitOptions {
             given,
-            read: (0..count as usize).map(one).collect(),
+            read: (0..given.count as usize).map(one).collect(),
         }
     }
 
     /// Those that say how to compile, with their values.
-    pub(super) fn numbers(&self) -> Vec<(CUjit_option, usize)> {
+    pub(super) fn numbers(&self) -> Vec<CompilerOption> {
         let how = [
             jit_option::MAX_REGISTERS,
             jit_option::THREADS_PER_BLOCK,
@@ -76,7 +81,11 @@ impl JitOptions {
         ];
         let given = self.read.iter().flatten();
         let given = given.filter(|(name, _)| how.contains(name));
-        given.map(|&(name, value)| (name, value.addr())).collect()
+        let given = given.map(|&(name, value)| CompilerOption {
+            name,
+            value: value.addr(),
+        });
+        given.collect()
     }
 
     /// Asks the driver for a load with these options, and with what `how` says and a log of errors where
@@ -89,7 +98,11 @@ impl JitOptions {
         ask: impl FnOnce(c_uint, *mut CUjit_option, *mut *mut c_void) -> CUresult,
     ) -> CUresult {
         let Some(read) = &self.read else {
-            let (count, names, values) = self.given;
+            let Jit {
+                count,
+                names,
+                values,
+            } = self.given;
             return ask(count, names, values);
         };
         let mut all = read.clone();
@@ -119,7 +132,7 @@ impl JitOptions {
         if result == CUresult::SUCCESS {
             for (index, value) in values.into_iter().take(read.len()).enumerate() {
                 // SAFETY: the program's array has as many values as were read of it.
-                unsafe { self.given.2.add(index).write(value) };
+                unsafe { self.given.values.add(index).write(value) };
             }
         }
         result

@@ -44,15 +44,14 @@ impl Params {
     /// Puts `hidden` behind the program's parameters.
     ///
     /// # Safety
-    /// `params` and `extra` are what a launch of the function takes.
+    /// `given` is what a launch of the function takes.
     ///
     /// # Errors
     /// When they make no sense: the driver will say so too.
     pub(super) unsafe fn new(
         function: &Function,
         hidden: u64,
-        params: *mut *mut c_void,
-        extra: *mut *mut c_void,
+        Given { params, extra }: Given,
     ) -> Result<Box<Params>, CUresult> {
         let mut made = Box::new(Params {
             hidden: Box::new(hidden),
@@ -79,27 +78,57 @@ impl Params {
     }
 
     /// The two arguments of the driver's call.
-    pub(super) fn arguments(&mut self) -> (*mut *mut c_void, *mut *mut c_void) {
+    pub(super) fn arguments(&mut self) -> Given {
         match &mut self.block {
-            Some(block) => (std::ptr::null_mut(), block.extra()),
-            None => (self.pointers.as_mut_ptr(), std::ptr::null_mut()),
+            Some(block) => Given::of_block(block),
+            None => Given {
+                params: self.pointers.as_mut_ptr(),
+                extra: std::ptr::null_mut(),
+            },
         }
     }
 }
 
-/// The arguments of a launch that say its parameters: one pointer for each, or a block of all.
-pub(super) type Given = (*mut *mut c_void, *mut *mut c_void);
+/// The arguments of a launch that say its parameters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Given {
+    /// One pointer for each parameter.
+    pub(super) params: *mut *mut c_void,
+    /// A block of all parameters.
+    pub(super) extra: *mut *mut c_void,
+}
+
+impl Given {
+    /// As a node of a graph has them.
+    pub(super) fn of_node(node: &CUDA_KERNEL_NODE_PARAMS) -> Given {
+        Given {
+            params: node.kernel_params,
+            extra: node.extra,
+        }
+    }
+
+    /// All parameters in a block, for as long as it lives.
+    pub(super) fn of_block(block: &mut Block) -> Given {
+        Given {
+            params: std::ptr::null_mut(),
+            extra: block.extra(),
+        }
+    }
+}
 
 /// Parameters that are not known.
-pub(super) const UNKNOWN: Given = (std::ptr::null_mut(), std::ptr::null_mut());
+pub(super) const UNKNOWN: Given = Given {
+    params: std::ptr::null_mut(),
+    extra: std::ptr::null_mut(),
+};
 
 /// The parameters as the kernel gets them, without the hidden one; none where they cannot be read.
 ///
 /// # Safety
-/// `params` and `extra` are what a launch of the function takes.
-pub(super) unsafe fn values(function: &Function, (params, extra): Given) -> Vec<u8> {
+/// `given` is what a launch of the function takes.
+pub(super) unsafe fn values(function: &Function, given: Given) -> Vec<u8> {
     // SAFETY: by the contract.
-    let (params, extra) = unsafe { (Ptr::new(params), Ptr::new(extra)) };
+    let (params, extra) = unsafe { (Ptr::new(given.params), Ptr::new(given.extra)) };
     if params.is_null() && !extra.is_null() {
         return extra.launch_buffer().unwrap_or_default();
     }
@@ -327,7 +356,7 @@ impl Launching<'_> {
     }
 
     pub(super) fn start(&mut self, real: &'static Api, pending: &mut Pending) {
-        let (params, extra) = self.given;
+        let given @ Given { params, extra } = self.given;
         let named = std::ptr::with_exposed_provenance_mut(self.asked.function as usize);
         let (function, parameter, runs_own, own) = match &pending.plan {
             Some(Plan::Node(function, parameter)) => (function, *parameter, false, None),
@@ -354,9 +383,9 @@ impl Launching<'_> {
             },
             (Some(_), Some(hidden)) => {
                 // SAFETY: by the contract of the launch.
-                match unsafe { Params::new(function, hidden, params, extra) } {
+                match unsafe { Params::new(function, hidden, given) } {
                     Ok(mut with) => {
-                        let (params, extra) = with.arguments();
+                        let Given { params, extra } = with.arguments();
                         (self.go)(named, params, extra)
                     }
                     Err(code) => code,
@@ -425,7 +454,7 @@ pub(super) fn nowhere(real: &Api) -> CUresult {
 /// Asks the driver for a launch with the hidden parameter, if its kernel has one.
 ///
 /// # Safety
-/// `params` and `extra` are what a launch of the function takes.
+/// `given` is what a launch of the function takes.
 pub(super) unsafe fn launch(
     real: &'static Api,
     asked: &RequestedLaunch,
@@ -473,7 +502,10 @@ pub(crate) unsafe fn cuLaunchKernel(
             real,
             &asked,
             stream,
-            (kernel_params, extra),
+            Given {
+                params: kernel_params,
+                extra,
+            },
             |func, params, extra| {
                 let shared = shared_mem_bytes;
                 real.cuLaunchKernel(func, gx, gy, gz, bx, by, bz, shared, stream, params, extra)
@@ -506,7 +538,10 @@ pub(crate) unsafe fn cuLaunchCooperativeKernel(
         context: 0,
     };
     let ([gx, gy, gz], [bx, by, bz]) = (asked.grid, asked.block);
-    let given = (kernel_params, std::ptr::null_mut());
+    let given = Given {
+        params: kernel_params,
+        extra: std::ptr::null_mut(),
+    };
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
         launch(real, &asked, stream, given, |func, params, _| {
@@ -557,7 +592,10 @@ pub(crate) unsafe fn cuLaunchKernelEx(
     }
     // SAFETY: as above.
     unsafe {
-        let given = (kernel_params, extra);
+        let given = Given {
+            params: kernel_params,
+            extra,
+        };
         launch(
             real,
             &asked,
@@ -628,7 +666,10 @@ unsafe fn on_devices(
             gpu::elsewhere();
         }
     };
-    let given = (one.kernel_params, std::ptr::null_mut());
+    let given = Given {
+        params: one.kernel_params,
+        extra: std::ptr::null_mut(),
+    };
     // SAFETY: by the contract.
     let result = unsafe {
         launch(real, &asked, one.stream, given, |function, params, _| {

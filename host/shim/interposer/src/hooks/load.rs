@@ -14,14 +14,14 @@ use driver::pointer::Ptr;
 use driver::sys::*;
 use ptx::Parsed;
 use ptx::link::{LinkError, SYSTEM_CALLS, Unit, in_one_line};
-use runtime::Prepared;
 use runtime::backend::{self, Backend};
+use runtime::{Code, Prepared};
 
 use super::backend::Driver;
 use super::jit::{Compile, Log};
 use super::memory::make_room;
 use super::version::Lowered;
-use crate::own::Own;
+use crate::own::{CompilerOption, Own};
 use crate::state::{Module, State, with, with_started};
 
 /// The oldest architecture that is still worth compiling for.
@@ -98,7 +98,7 @@ impl Checked {
     pub(super) fn keep_own(
         &mut self,
         image: impl FnOnce() -> Option<Vec<u8>>,
-        options: Vec<(CUjit_option, usize)>,
+        options: Vec<CompilerOption>,
     ) {
         if self.prepared.has_checks() {
             let module = Arc::clone(&self.own);
@@ -230,20 +230,27 @@ pub(super) enum Ask<'a> {
     Checked(&'a CStr, Compile, &'a mut Log),
 }
 
+/// What the driver says to a load.
+pub(super) struct Answer {
+    pub(super) result: CUresult,
+    /// 0 where the load has failed.
+    pub(super) handle: u64,
+}
+
 /// Loads what a program wants to load, with checks if there is PTX in it.
 ///
 /// `load` asks the driver and gives the handle, `unload` gives it back.
 pub(super) fn load(
     real: &'static Api,
     found: Found,
-    load: impl Fn(Ask) -> (CUresult, u64),
+    load: impl Fn(Ask) -> Answer,
     unload: impl Fn(u64),
 ) -> CUresult {
     let checked = match found {
         Found::Checked(checked) => checked,
         Found::Unchecked(why) => {
             // A driver may need memory for a module, and have none left beside ours.
-            let (result, handle) = in_room(|| load(Ask::Original));
+            let Answer { result, handle } = in_room(|| load(Ask::Original));
             with_started(|state| {
                 // The handle may have been that of another one.
                 state.modules.remove(&handle);
@@ -285,7 +292,7 @@ pub(super) fn load(
 pub(super) struct Loading<'a> {
     checked: &'a Checked,
     /// Asks the driver, and gives the handle.
-    ask: &'a dyn Fn(Ask) -> (CUresult, u64),
+    ask: &'a dyn Fn(Ask) -> Answer,
     /// Gives a handle back.
     unload: &'a dyn Fn(u64),
 }
@@ -294,6 +301,17 @@ pub(super) struct Loading<'a> {
 pub(super) struct Refused {
     code: CUresult,
     why: String,
+}
+
+impl Refused {
+    /// With what the compiler says about a text that the driver does not take.
+    fn new(code: CUresult, log: &Log) -> Refused {
+        let why = match log.first_line() {
+            Some(line) => format!("{code}: {line}"),
+            None => code.to_string(),
+        };
+        Refused { code, why }
+    }
 }
 
 impl fmt::Display for Refused {
@@ -305,9 +323,10 @@ impl fmt::Display for Refused {
 impl Loading<'_> {
     /// Loads what the program has given. A driver may need memory for a module, and have none left beside ours.
     pub(super) fn own(&self) -> Result<u64, Refused> {
-        match in_room(|| (self.ask)(Ask::Original)) {
-            (CUresult::SUCCESS, handle) => Ok(handle),
-            (code, _) => Err(Refused {
+        let Answer { result, handle } = in_room(|| (self.ask)(Ask::Original));
+        match result {
+            CUresult::SUCCESS => Ok(handle),
+            code => Err(Refused {
                 code,
                 why: code.to_string(),
             }),
@@ -323,29 +342,32 @@ impl Loading<'_> {
             limit,
             ..
         } = self.checked;
-        let ptx = prepared.code.text();
+
         let code = CUresult::INVALID_PTX;
         let refused = |why| Refused { code, why };
-        let text = CString::new(ptx).map_err(|_| refused("it holds a zero byte".to_owned()))?;
+        let text = CString::new(prepared.code.text())
+            .map_err(|_| refused("it holds a zero byte".to_owned()))?;
         let _relaxed = gpu::relaxed(real);
         let compile = |text: &CStr, how| {
             let mut log = Log::new();
-            let (result, handle) = in_room(|| (self.ask)(Ask::Checked(text, how, &mut log)));
+            let ask = || (self.ask)(Ask::Checked(text, how, &mut log));
+            let Answer { result, handle } = in_room(ask);
             if result == CUresult::SUCCESS && module.library {
                 let entered = into_context(real, handle);
                 if let Err(error) = entered {
                     (self.unload)(handle);
-                    return Err((error, refusal(error, &log)));
+                    return Err(Refused::new(error, &log));
                 }
                 log.keep();
                 return Ok(handle);
             }
             match result {
                 CUresult::SUCCESS => Ok(handle),
-                error => Err((error, refusal(error, &log))),
+                error => Err(Refused::new(error, &log)),
             }
         };
-        let taken = first_taken(real, &text, ptx, &original.origin, *limit, compile);
+        let code = &prepared.code;
+        let taken = first_taken(real, &text, code, &original.origin, *limit, compile);
         let (handle, notes) = taken.map_err(refused)?;
         with(|state| {
             let checker = state.session.checker();
@@ -355,15 +377,15 @@ impl Loading<'_> {
     }
 }
 
-/// Loads `text`, which is `ptx`, in the first of several ways that the driver takes, by `compile`. Gives the handle and
+/// Loads `text`, which is that of `code`, in the first of several ways that the driver takes, by `compile`. Gives the handle and
 /// what is to be reported to the user, or why there is none.
 fn first_taken(
     real: &'static Api,
     text: &CStr,
-    ptx: &str,
+    code: &Code,
     origin: &str,
     limit: Option<u32>,
-    compile: impl Fn(&CStr, Compile) -> Result<u64, (CUresult, String)>,
+    compile: impl Fn(&CStr, Compile) -> Result<u64, Refused>,
 ) -> Result<(u64, Vec<String>), String> {
     // Large modules take their time, so the limit comes first: with checks nearly every module has a kernel that
     // would take more registers.
@@ -373,25 +395,34 @@ fn first_taken(
     };
     let mut made = compile(text, few);
     let lowered = match made {
-        Err((CUresult::UNSUPPORTED_PTX_VERSION, _)) => Lowered::new(real, ptx),
+        Err(Refused {
+            code: CUresult::UNSUPPORTED_PTX_VERSION,
+            ..
+        }) => Lowered::new(real, code.loaded()),
         _ => None,
     };
     let text = lowered.as_ref().map_or(text, |lowered| &lowered.text);
     if lowered.is_some() {
         made = compile(text, few);
     }
-    let too_new = matches!(made, Err((CUresult::UNSUPPORTED_PTX_VERSION, _)));
+    let refused_for =
+        |made: &Result<_, Refused>, code| made.as_ref().is_err_and(|of| of.code == code);
+    let too_new = refused_for(&made, CUresult::UNSUPPORTED_PTX_VERSION);
     if made.is_err() && limit.is_some() && !too_new {
         made = compile(text, Compile::default());
     }
     let mut notes = Vec::new();
     // Its register allocation gives up on some large kernels with calls (ptxas 13.0: C7600, of CUB's radix sort), and
     // does without where nothing is optimised.
-    if let Err((CUresult::INVALID_PTX, error)) = &made {
+    if let Err(Refused {
+        code: CUresult::INVALID_PTX,
+        why,
+    }) = &made
+    {
         let plainly = true;
         if let Ok(handle) = compile(text, Compile { plainly, ..few }) {
             let slow = "its checks are compiled without optimisation, since the driver says";
-            notes.push(format!("{origin}: {slow} {error}"));
+            notes.push(format!("{origin}: {slow} {why}"));
             made = Ok(handle);
         }
     }
@@ -400,25 +431,17 @@ fn first_taken(
             notes.extend(lowered.map(|lowered| lowered.taken(origin)));
             Ok((handle, notes))
         }
-        (Err((_, error)), Some(lowered)) => Err(error + &lowered.remedy()),
-        (Err((_, error)), None) => Err(error),
+        (Err(error), Some(lowered)) => Err(error.why + &lowered.remedy()),
+        (Err(error), None) => Err(error.why),
     }
 }
 
 /// Asks for a load, and once more with less shadow memory if there is none left.
-fn in_room(mut ask: impl FnMut() -> (CUresult, u64)) -> (CUresult, u64) {
+fn in_room(mut ask: impl FnMut() -> Answer) -> Answer {
     let made = ask();
-    match made.0 == CUresult::OUT_OF_MEMORY && make_room() {
+    match made.result == CUresult::OUT_OF_MEMORY && make_room() {
         true => ask(),
         false => made,
-    }
-}
-
-/// What the driver has to say about a text that it does not take.
-fn refusal(error: CUresult, log: &Log) -> String {
-    match log.first_line() {
-        Some(line) => format!("{error}: {line}"),
-        None => error.to_string(),
     }
 }
 
@@ -454,13 +477,13 @@ pub(super) fn find(real: &'static Api, handle: u64, library: bool, name: &str) -
 ///
 /// # Safety
 /// After success `out` points to a handle.
-pub(super) unsafe fn written<T>(result: CUresult, out: *mut *mut T) -> (CUresult, u64) {
+pub(super) unsafe fn written<T>(result: CUresult, out: *mut *mut T) -> Answer {
     let handle = match result {
         // SAFETY: by the contract.
         CUresult::SUCCESS => unsafe { *out }.expose_provenance() as u64,
         _ => 0,
     };
-    (result, handle)
+    Answer { result, handle }
 }
 
 /// A number by which an image is known again.
@@ -516,7 +539,7 @@ pub(super) unsafe fn in_memory(real: &Api, image: *const c_void, library: bool) 
 pub(super) unsafe fn in_file(real: &Api, name: *const c_char, library: bool) -> Found {
     // SAFETY: by the contract.
     let name = unsafe { Ptr::new(name) }.text().ok();
-    // Read it only where somebody asks.
+    // Read it only where it is asked for.
     let file = has_linked().and_then(|linked| {
         let name = name?;
         Some((linked, std::fs::read(&name).ok()?, name))

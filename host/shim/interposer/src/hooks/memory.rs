@@ -11,7 +11,7 @@ use super::launch::number;
 use crate::resolve;
 use crate::state::{current, with, with_started};
 
-/// What memory a call gives, and how long it lives if nobody frees it.
+/// What memory a call gives, and how long it lives if it is not freed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Of the device. It lives as long as the context in which it was asked for.
@@ -22,17 +22,23 @@ enum Kind {
     Pool,
 }
 
+/// Memory that a call has given.
+struct Got {
+    address: u64,
+    bytes: usize,
+}
+
 /// Asks for memory, and once more with less shadow memory if there is none left; notifies the checker
 /// of what was got.
 fn allocate(
     call: &str,
     kind: Kind,
     ask: impl Fn() -> CUresult,
-    got: impl FnOnce() -> (u64, usize),
+    got: impl FnOnce() -> Got,
 ) -> CUresult {
     let result = ask_twice(ask);
     if result == CUresult::SUCCESS {
-        let (address, bytes) = got();
+        let Got { address, bytes } = got();
         with(|state| {
             let checker = state.session.checker();
             checker.allocated(address, bytes as u64, call);
@@ -87,7 +93,10 @@ pub(crate) unsafe fn cuMemAlloc(
             "cuMemAlloc",
             Kind::Device,
             || real.cuMemAlloc(dptr, bytes),
-            || (*dptr, bytes),
+            || Got {
+                address: *dptr,
+                bytes,
+            },
         )
     }
 }
@@ -106,7 +115,10 @@ pub(crate) unsafe fn cuMemAllocPitch(
             "cuMemAllocPitch",
             Kind::Device,
             || real.cuMemAllocPitch(dptr, pitch_out, width_bytes, height, element_size_bytes),
-            || (*dptr, (*pitch_out).saturating_mul(height)),
+            || Got {
+                address: *dptr,
+                bytes: (*pitch_out).saturating_mul(height),
+            },
         )
     }
 }
@@ -123,7 +135,10 @@ pub(crate) unsafe fn cuMemAllocManaged(
             "cuMemAllocManaged",
             Kind::Host,
             || real.cuMemAllocManaged(dptr, bytes, flags),
-            || (*dptr, bytes),
+            || Got {
+                address: *dptr,
+                bytes,
+            },
         )
     }
 }
@@ -140,7 +155,10 @@ pub(crate) unsafe fn cuMemAllocAsync(
             "cuMemAllocAsync",
             Kind::Pool,
             || real.cuMemAllocAsync(dptr, bytes, stream),
-            || (*dptr, bytes),
+            || Got {
+                address: *dptr,
+                bytes,
+            },
         )
     }
 }
@@ -158,7 +176,10 @@ pub(crate) unsafe fn cuMemAllocFromPoolAsync(
             "cuMemAllocFromPoolAsync",
             Kind::Pool,
             || real.cuMemAllocFromPoolAsync(dptr, bytes, pool, stream),
-            || (*dptr, bytes),
+            || Got {
+                address: *dptr,
+                bytes,
+            },
         )
     }
 }
@@ -174,7 +195,10 @@ pub(crate) unsafe fn cuMemAllocHost(
             "cuMemAllocHost",
             Kind::Host,
             || real.cuMemAllocHost(host_out, bytes),
-            || ((*host_out).addr() as u64, bytes),
+            || Got {
+                address: (*host_out).addr() as u64,
+                bytes,
+            },
         )
     }
 }
@@ -191,7 +215,10 @@ pub(crate) unsafe fn cuMemHostAlloc(
             "cuMemHostAlloc",
             Kind::Host,
             || real.cuMemHostAlloc(host_out, bytes, flags),
-            || ((*host_out).addr() as u64, bytes),
+            || Got {
+                address: (*host_out).addr() as u64,
+                bytes,
+            },
         )
     }
 }
@@ -208,7 +235,10 @@ pub(crate) unsafe fn cuMemHostRegister(
             "cuMemHostRegister",
             Kind::Host,
             || real.cuMemHostRegister(host, bytes, flags),
-            || (host.addr() as u64, bytes),
+            || Got {
+                address: host.addr() as u64,
+                bytes,
+            },
         )
     }
 }
@@ -329,7 +359,10 @@ pub(crate) unsafe fn cuMemMap(
             "cuMemMap",
             Kind::Pool,
             || real.cuMemMap(ptr, size, offset, handle, flags),
-            || (ptr, size),
+            || Got {
+                address: ptr,
+                bytes: size,
+            },
         )
     };
     if result == CUresult::SUCCESS {

@@ -38,7 +38,7 @@ unsafe fn load_module(
         // SAFETY: by the contract.
         unsafe { written(result, module) }
     };
-    // SAFETY: the handle is that of a module that nobody knows yet.
+    // SAFETY: the handle is that of a module that the program does not know yet.
     let unload = |handle: u64| unsafe {
         let handle = std::ptr::with_exposed_provenance_mut(handle as usize);
         let _ = real.cuModuleUnload(handle);
@@ -68,7 +68,11 @@ unsafe fn file(name: *const c_char) -> Option<Vec<u8>> {
 }
 
 /// No options.
-const NONE: Jit = (0, std::ptr::null_mut(), std::ptr::null_mut());
+const NONE: Jit = Jit {
+    count: 0,
+    names: std::ptr::null_mut(),
+    values: std::ptr::null_mut(),
+};
 
 pub(crate) unsafe fn cuModuleLoad(
     real: &'static Api,
@@ -119,7 +123,11 @@ pub(crate) unsafe fn cuModuleLoadDataEx(
     // SAFETY: the caller keeps the conditions of the C function.
     unsafe {
         let found = in_memory(real, image, false);
-        let given = (num_options, options, option_values);
+        let given = Jit {
+            count: num_options,
+            names: options,
+            values: option_values,
+        };
         load_module(
             real,
             module,
@@ -209,7 +217,7 @@ unsafe fn load_library(
         // SAFETY: by the contract.
         unsafe { written(result, library) }
     };
-    // SAFETY: the handle is that of a library that nobody knows yet.
+    // SAFETY: the handle is that of a library that the program does not know yet.
     let unload = |handle: u64| unsafe {
         let handle = std::ptr::with_exposed_provenance_mut(handle as usize);
         let _ = real.cuLibraryUnload(handle);
@@ -230,7 +238,11 @@ pub(crate) unsafe fn cuLibraryLoadData(
     num_library_options: c_uint,
 ) -> CUresult {
     let given = LibraryOptions {
-        jit: (num_jit_options, jit_options, jit_options_values),
+        jit: Jit {
+            count: num_jit_options,
+            names: jit_options,
+            values: jit_options_values,
+        },
         names: library_options,
         values: library_option_values,
         count: num_library_options,
@@ -273,7 +285,11 @@ pub(crate) unsafe fn cuLibraryLoadFromFile(
     num_library_options: c_uint,
 ) -> CUresult {
     let given = LibraryOptions {
-        jit: (num_jit_options, jit_options, jit_options_values),
+        jit: Jit {
+            count: num_jit_options,
+            names: jit_options,
+            values: jit_options_values,
+        },
         names: library_options,
         values: library_option_values,
         count: num_library_options,

@@ -19,7 +19,7 @@ use crate::without_ptx;
 pub(super) enum SlotUse {
     /// Each node has a record slot of its own.
     Own,
-    /// None is checked, because nobody knows when, and how often, it runs.
+    /// None is checked, because it is not known when, and how often, it runs.
     Idle,
 }
 
@@ -189,7 +189,7 @@ impl State {
         let function = self.functions.get(&checked)?.clone();
         let context = self.context().or(function.context)?;
         let slot = self.session.idle(context)?;
-        let given = (found.kernel_params, found.extra);
+        let given = Given::of_node(&found);
         let with_checks = launching(found, checked, given);
         match set(real, node, &function, with_checks, slot) {
             true => params(real, node),
@@ -228,13 +228,13 @@ impl State {
         let named = asked(&params, [0; 3]).function;
         let own = self.own(real, named)?;
         let function = self.functions.get(&named)?;
-        let given = (params.kernel_params, params.extra);
+        let given = Given::of_node(&params);
         // SAFETY: the driver has returned its own copies.
         let mut block = Block::new(unsafe { values(function, given) });
         let given = match params.kernel_params.is_null() {
             // The own code does not look at the hidden one behind its parameters.
             false => given,
-            true => (std::ptr::null_mut(), block.extra()),
+            true => Given::of_block(&mut block),
         };
         let own = launching(params, own, given);
         // SAFETY: the graph and what has been made of it live, and the driver copies the parameters.
@@ -247,13 +247,13 @@ impl State {
 pub(super) fn launching(
     mut params: CUDA_KERNEL_NODE_PARAMS,
     function: u64,
-    (each, all): Given,
+    given: Given,
 ) -> CUDA_KERNEL_NODE_PARAMS {
     match params.func.is_null() {
         true => params.kern = handle(function),
         false => params.func = handle(function),
     }
-    (params.kernel_params, params.extra) = (each, all);
+    (params.kernel_params, params.extra) = (given.params, given.extra);
     params
 }
 
@@ -267,11 +267,12 @@ fn set(
 ) -> bool {
     // SAFETY: the driver has returned the parameters, and copies them.
     unsafe {
-        let with = Params::new(function, hidden, params.kernel_params, params.extra);
+        let with = Params::new(function, hidden, Given::of_node(&params));
         let Ok(mut with) = with else {
             return false;
         };
-        (params.kernel_params, params.extra) = with.arguments();
+        let given = with.arguments();
+        (params.kernel_params, params.extra) = (given.params, given.extra);
         real.cuGraphKernelNodeSetParams(handle(node), &params) == CUresult::SUCCESS
     }
 }
@@ -332,7 +333,7 @@ pub(super) fn given(real: &Api, node: u64, params: &CUDA_KERNEL_NODE_PARAMS) -> 
     match found {
         CUresult::SUCCESS if value.value[0] as u32 != 0 => UNKNOWN,
         // A driver that does not know the attribute has no such nodes.
-        _ => (params.kernel_params, params.extra),
+        _ => Given::of_node(params),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Launches in steps: the driver is told of each step, and we keep it too, because a kernel with a
+//! Launches in steps: the driver gets each step, and we keep it too, because a kernel with a
 //! hidden parameter is launched by `cuLaunchKernel` in the end.
 
 use std::ffi::{c_int, c_uint, c_void};
@@ -7,7 +7,7 @@ use driver::pointer::{Answer, Ptr};
 use driver::steps::{Block, Steps};
 use driver::sys::*;
 
-use super::launch::{RequestedLaunch, launch};
+use super::launch::{Given, RequestedLaunch, launch};
 use crate::state::with_started;
 
 /// Remembers a step that the driver has taken.
@@ -131,12 +131,12 @@ unsafe fn launch_set(
         context: 0,
     };
     let mut block = Block::new(steps.params());
-    let given = (std::ptr::null_mut(), block.extra());
+    let given = Given::of_block(&mut block);
     // SAFETY: by the contract; the block lives until the launch has been asked for.
     unsafe {
         launch(real, &asked, stream, given, |function, params, extra| {
             // Without a hidden parameter the driver knows all that it needs.
-            if (params, extra) == given && function == func {
+            if (Given { params, extra }) == given && function == func {
                 return own();
             }
             let shared = steps.shared;

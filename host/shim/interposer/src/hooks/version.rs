@@ -1,12 +1,28 @@
 //! PTX of a toolkit that is newer than the driver.
 
 use std::ffi::CString;
+use std::fmt;
 
 use driver::sys::*;
-use ptx::ast::Item;
+use ptx::ast::{Item, Module};
 
-/// Major and minor number.
-type Version = (u32, u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version {
+    major: u32,
+    minor: u32,
+}
+
+impl Version {
+    fn new(major: u32, minor: u32) -> Version {
+        Version { major, minor }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
 
 /// PTX that says that it is older than it is, for a driver that does not take its version.
 pub(super) struct Lowered {
@@ -17,36 +33,40 @@ pub(super) struct Lowered {
 }
 
 impl Lowered {
-    /// The text with the newest version that the driver takes; none if that is not known, or no older.
-    pub(super) fn new(real: &Api, text: &str) -> Option<Lowered> {
+    /// The text of a module with the newest version that the driver takes; none if that is not known, or no older.
+    pub(super) fn new(real: &Api, module: &Module) -> Option<Lowered> {
         let mut number = 0;
         // SAFETY: there is room for the result.
         unsafe { real.cuDriverGetVersion(&mut number) }
             .result()
             .ok()?;
         let number = u32::try_from(number).ok()?;
-        let cuda = (number / 1000, number % 1000 / 10);
+        let cuda = Version {
+            major: number / 1000,
+            minor: number % 1000 / 10,
+        };
         let to = newest(cuda)?;
-        let (module, _) = ptx::parse(text);
-        let from = module.version.filter(|from| *from > to)?;
+        let from = module
+            .version
+            .map(|(major, minor)| Version::new(major, minor));
+        let from = from.filter(|from| *from > to)?;
         let at = module.items.iter().find_map(|item| match item {
             Item::Directive(span) if module.slice(*span).starts_with(".version") => Some(*span),
             _ => None,
         })?;
-        let (before, rest) = text.split_at_checked(at.start as usize)?;
+        let (before, rest) = module.text.split_at_checked(at.start as usize)?;
         let after = rest.get((at.end - at.start) as usize..)?;
-        let (major, minor) = to;
         Some(Lowered {
-            text: CString::new(format!("{before}.version {major}.{minor}{after}")).ok()?,
+            text: CString::new(format!("{before}.version {to}{after}")).ok()?,
             from,
             to,
             cuda,
         })
     }
 
-    /// What the user is told when the driver takes it.
+    /// What is reported to the user when the driver takes it.
     pub(super) fn taken(&self, origin: &str) -> String {
-        let [from, to, cuda] = [self.from, self.to, self.cuda].map(shown);
+        let Lowered { from, to, cuda, .. } = self;
         format!(
             "{origin}: its PTX is of version {from}, and a driver of CUDA {cuda} takes {to} at most; it is checked as if it were of version {to}"
         )
@@ -54,25 +74,22 @@ impl Lowered {
 
     /// What helps when it does not.
     pub(super) fn remedy(&self) -> String {
-        let [from, to, cuda] = [self.from, self.to, self.cuda].map(shown);
+        let Lowered { from, to, cuda, .. } = self;
         format!(
             "; its PTX is of version {from}, and a driver of CUDA {cuda} takes {to} at most: compile it with the nvcc of CUDA {cuda}, or install a newer driver"
         )
     }
 }
 
-fn shown((major, minor): Version) -> String {
-    format!("{major}.{minor}")
-}
-
 /// The newest PTX that comes with a CUDA, and so with its driver. Source: PTX ISA, "PTX Release History".
-fn newest((major, minor): Version) -> Option<Version> {
+fn newest(Version { major, minor }: Version) -> Option<Version> {
+    let version = |major, minor| Some(Version { major, minor });
     match (major, minor) {
-        (11, minor) => Some((7, minor)),
-        (12, ..=5) => Some((8, minor)),
-        (12, minor) => Some((8, minor - 1)),
+        (11, minor) => version(7, minor),
+        (12, ..=5) => version(8, minor),
+        (12, minor) => version(8, minor - 1),
         // So far; CUDA 13.4 has PTX 9.4.
-        (13, minor) => Some((9, minor)),
+        (13, minor) => version(9, minor),
         _ => None,
     }
 }
@@ -98,7 +115,8 @@ mod tests {
             ((13, 2), Some((9, 2))),
             ((14, 0), None),
         ] {
-            assert_eq!(newest(cuda), ptx, "{cuda:?}");
+            let version = |(major, minor)| Version::new(major, minor);
+            assert_eq!(newest(version(cuda)), ptx.map(version), "{cuda:?}");
         }
     }
 }

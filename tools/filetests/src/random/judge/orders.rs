@@ -11,8 +11,14 @@ use super::super::text;
 use super::bench::Bench;
 use crate::machine::Checks;
 
-/// A report: what is said of it, and the lines, the smaller first.
-pub type Report = (&'static str, u32, u32);
+/// A report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Report {
+    /// What is said of it.
+    pub what: &'static str,
+    /// The smaller line first.
+    pub lines: [u32; 2],
+}
 
 /// What was reported of a kernel under several schedules.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +71,8 @@ pub fn orders(kernel: &Kernel, schedules: &[u64], model: Option<Model>) -> Resul
                 log::Why::Counted => "order of counting",
                 _ => "race",
             };
-            let report = (what, a.min(b), a.max(b));
+            let lines = [a.min(b), a.max(b)];
+            let report = Report { what, lines };
             orders.reports.entry(report).or_default().insert(schedule);
         }
     }

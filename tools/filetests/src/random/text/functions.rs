@@ -3,12 +3,18 @@
 use super::super::kernel::{Act, Call, Kernel, Step};
 use super::Writer;
 
+/// What stands in a function.
+struct Outlined {
+    call: Call,
+    acts: Vec<Act>,
+}
+
 impl Writer {
     /// Writes the functions of a kernel, and the tables of their addresses.
     pub(super) fn functions(&mut self, kernel: &Kernel) {
         let mut outlined = Vec::new();
         collect(&kernel.steps, &mut outlined);
-        for (number, (_, acts)) in outlined.iter().enumerate() {
+        for (number, Outlined { acts, .. }) in outlined.iter().enumerate() {
             let name = self.name("does", number);
             self.top(format!(
                 ".func {name}(.param .b64 memory, .param .b64 tile)"
@@ -26,7 +32,7 @@ impl Writer {
             self.top("");
         }
         let looked_up = |call: &Call| matches!(call, Call::Table | Call::Virtual);
-        if outlined.iter().any(|(call, _)| looked_up(call)) {
+        if outlined.iter().any(|of| looked_up(&of.call)) {
             let all = (0..outlined.len()).map(|number| self.name("does", number));
             let all = all.collect::<Vec<_>>().join(", ");
             let (table, object) = (self.name("table", 0), self.name("object", 0));
@@ -93,11 +99,14 @@ fn uses_shared(acts: &[&Act]) -> bool {
 }
 
 /// What stands in functions, in the order in which it is called.
-fn collect(steps: &[Step], into: &mut Vec<(Call, Vec<Act>)>) {
+fn collect(steps: &[Step], into: &mut Vec<Outlined>) {
     for step in steps {
         match step {
             Step::Acts { call, acts, .. } if *call != Call::Inline => {
-                into.push((*call, acts.clone()));
+                into.push(Outlined {
+                    call: *call,
+                    acts: acts.clone(),
+                });
             }
             Step::Loop { steps, .. } => collect(steps, into),
             _ => {}
