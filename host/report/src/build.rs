@@ -668,6 +668,8 @@ impl<'a> Builder<'a> {
             .any(|race| !matches!(race.kind, RaceKind::Misuse(_)));
         report.summary.warnings_fail = context.warnings_fail || refuted;
         report.summary.findings_pass = context.findings_pass;
+        report.summary.suppressions_fail =
+            context.strict && report.idle_suppressions().next().is_some();
         let summary = &report.summary;
         let counting = if summary.warnings_fail {
             summary.races

@@ -248,11 +248,9 @@ pub(crate) fn remarks(
     sources: &Sources,
 ) -> Vec<(&'static str, String)> {
     let index = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
-    let device = report
-        .run
-        .devices
-        .first()
-        .map_or("the device", |device| &device.name);
+    // A program that launches nothing has none.
+    let device = report.run.devices.first();
+    let device = device.map_or(String::new(), |device| format!(", {}", device.name));
     let host = |done: &str, stack: &[HostFrame]| {
         let frames = stack.iter().take(HOST_FRAMES).map(|at| {
             let file = sources.shown(&at.file);
@@ -281,7 +279,7 @@ pub(crate) fn remarks(
     };
     let mut lines = Vec::new();
     if race.work.is_empty() {
-        lines.push(("kernel", format!("{}, {device}", launched(&race.kernel))));
+        lines.push(("kernel", format!("{}{device}", launched(&race.kernel))));
     }
     for work in &race.work {
         let what = match (&work.kernel, &work.call) {
@@ -300,7 +298,7 @@ pub(crate) fn remarks(
         let name = work.role.into();
         let place = match work.stream.as_str() {
             log::HOST => format!("on {}", log::HOST),
-            stream => format!("in {stream}, {device}"),
+            stream => format!("in {stream}{device}"),
         };
         lines.push((name, format!("{what}, {place}")));
     }
@@ -338,11 +336,14 @@ pub(crate) fn remarks(
     lines.extend(listed(&processes(race, report)).map(|of| ("process", of)));
     let launches = race.launches.len() as u64;
     let mut seen = format!(
-        "{}{} in {}",
+        "{}{}",
         if race.at_least { "at least " } else { "" },
         counted(race.count, "time"),
-        counted(launches, "launch")
     );
+    let of_launches = race.work.is_empty() || race.work.iter().any(|of| of.kernel.is_some());
+    if of_launches {
+        seen += &format!(" in {}", counted(launches, "launch"));
+    }
     if report.tool.schedules > 1 {
         put_in(
             &mut seen,

@@ -176,6 +176,13 @@ pub(crate) fn suppress(
     all
 }
 
+impl Report {
+    /// What is wrong with the suppressions that are unused or have expired, for people.
+    pub fn idle_suppressions(&self) -> impl Iterator<Item = String> {
+        self.suppressions.iter().filter_map(Suppression::warning)
+    }
+}
+
 impl Suppression {
     /// What is wrong with it after a run, for people; nothing if it has suppressed something, or is for other programs.
     pub fn warning(&self) -> Option<String> {

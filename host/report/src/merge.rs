@@ -93,6 +93,7 @@ impl Report {
         }
         self.summary.warnings_fail |= summary.warnings_fail;
         self.summary.findings_pass &= summary.findings_pass;
+        self.summary.suppressions_fail |= summary.suppressions_fail;
         let outcomes = [self.summary.outcome, summary.outcome];
         if let Some(worst) = outcomes.into_iter().max_by_key(|&outcome| badness(outcome)) {
             self.summary.outcome = worst;

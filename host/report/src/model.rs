@@ -205,6 +205,9 @@ pub struct Summary {
     pub warnings_fail: bool,
     /// No finding fails the run (`--fail-on never`).
     pub findings_pass: bool,
+    /// Suppressions that are unused or have expired fail the run (`--strict`), and there are some.
+    #[serde(default)]
+    pub suppressions_fail: bool,
     /// How it came out.
     pub outcome: RunOutcome,
 }

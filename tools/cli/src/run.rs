@@ -555,10 +555,9 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
         .kernels
         .iter()
         .any(|kernel| kernel.ptx_source == PtxSource::None);
-    let idle = report.suppressions.iter();
-    let idle = idle.filter_map(Suppression::warning).count() as u64;
-    if args.strict && idle > 0 && !targets.outputs.is_for_programs() {
-        let idle = counted(idle, "suppression");
+    let idle_fail = report.summary.suppressions_fail;
+    if idle_fail && !targets.outputs.is_for_programs() {
+        let idle = counted(report.idle_suppressions().count() as u64, "suppression");
         console::say(format_args!(
             "cudarun-check: --strict: {idle} unused or expired"
         ));
@@ -574,7 +573,7 @@ fn finish(args: &RunArgs, ran: Ran, mut targets: Targets) -> Result<u8, Stop> {
         // It is said already why.
         (code, Err(stop)) if code != args.error_exitcode => Ok(stop.code),
         (0, _) if args.no_ptx == NoPtx::Fail && missing => Ok(INCOMPLETE),
-        (0, _) if args.strict && idle > 0 => Ok(BAD_INPUT),
+        (0, _) if idle_fail => Ok(BAD_INPUT),
         (code, _) => Ok(code),
     }
 }

@@ -29,7 +29,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8, Stop> {
         RunOutcome::Incomplete if args.allow_incomplete => RunOutcome::Clean,
         other => other,
     };
-    Ok(exit::of_run(outcome, &report.run, args.error_exitcode))
+    match exit::of_run(outcome, &report.run, args.error_exitcode) {
+        0 if report.summary.suppressions_fail => Ok(BAD_INPUT),
+        code => Ok(code),
+    }
 }
 
 /// Applies `--fail-on`. Without it, findings count as in the runs, but as errors do where they never counted.

@@ -310,11 +310,26 @@ fn unused_and_expired_suppressions_are_reported() {
     workdir
         .run_kernel(RACY, &both)
         .ends(0, &["1 suppressed", &format!("warning: {unused}")]);
-    let strict = [&both[..], &["--strict", "--save", "a.crr"]].concat();
+    let files = ["junit:a.xml", "markdown:a.md", "github:a.txt"];
+    let files = files.map(|file| ["--format", file]).concat();
+    let strict = ["--strict", "--format", "text", "--save", "a.crr"];
+    let strict = [&both[..], &files, &strict].concat();
     workdir
         .run_kernel(RACY, &strict)
         .ends(65, &[unused, "--strict: 1 suppression"]);
-    assert_eq!(workdir.json("a.crr")["suppressions"][1]["pairs"], 0);
+    let json = workdir.json("a.crr");
+    assert_eq!(json["suppressions"][1]["pairs"], 0);
+    assert_eq!(json["summary"]["suppressions_fail"], true);
+    for (file, failure) in [
+        ("a.xml", "type=\"suppressions\""),
+        ("a.md", "## cudarun-check: unused or expired suppressions"),
+        ("a.txt", "::error title=cudarun-check%3A suppression::"),
+    ] {
+        let text = std::fs::read_to_string(workdir.path(file)).unwrap();
+        let line = "is unused: no race of this run fits it";
+        assert!(text.contains(failure) && text.contains(line), "{text}");
+    }
+    workdir.tool(&["report", "a.crr"]).ends(65, &[]);
     // A race comes first.
     workdir
         .run_kernel(RACY, &["--strict", "--suppressions", "tsan.txt"])

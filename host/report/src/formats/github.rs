@@ -42,6 +42,17 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
         }
         command(&mut text, level, &properties, &message);
     }
+    let level = match report.summary.suppressions_fail {
+        true => "error",
+        false => "warning",
+    };
+    for warning in report.idle_suppressions() {
+        let title = Property {
+            name: "title",
+            value: "cudarun-check: suppression".to_owned(),
+        };
+        command(&mut text, level, &[title], &warning);
+    }
     let because = &report.coverage.incomplete_because;
     if matches!(
         report.summary.outcome,

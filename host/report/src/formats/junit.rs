@@ -71,6 +71,21 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
     let lines = [coverage::summary(report), coverage::coverage(report)];
     case.set_system_out(lines.join("\n"));
     suite.add_test_case(case);
+    let idle: Vec<String> = report.idle_suppressions().collect();
+    if !idle.is_empty() {
+        let status = match report.summary.suppressions_fail {
+            false => TestCaseStatus::success(),
+            true => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(idle.join("; "));
+                status.set_type("suppressions");
+                status
+            }
+        };
+        let mut case = self::case("cudarun-check", "suppressions", status);
+        case.set_system_out(idle.join("\n"));
+        suite.add_test_case(case);
+    }
     for program in report.run.programs() {
         suite.add_property(("program", program.as_str()));
     }

@@ -12,6 +12,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
     let mut text = String::from("## cudarun-check: ");
     text += match report.summary.outcome {
         RunOutcome::Races => "races found",
+        RunOutcome::Clean if report.summary.suppressions_fail => "unused or expired suppressions",
         RunOutcome::Clean if report.summary.warnings > 0 => "warnings",
         RunOutcome::Clean => "no races found",
         RunOutcome::Incomplete => "incomplete",
@@ -72,6 +73,9 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> String {
     if counted.len() > SHOWN {
         let more = number((counted.len() - SHOWN) as u64);
         put_in(&mut text, format_args!("\n{more} more are not shown.\n"));
+    }
+    for warning in report.idle_suppressions() {
+        put_in(&mut text, format_args!("\n⚠️ {}\n", escaped(&warning)));
     }
     put_in(
         &mut text,
