@@ -251,7 +251,11 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
         return Remedy::OneWriter;
     }
     let points = known.map_or(&[][..], |repair| &repair.points);
-    let places = places(points, sources);
+    let mut places = places(points, sources);
+    let behind = known.and_then(|repair| behind_statement(race, repair, sources));
+    if let Some(behind) = behind.filter(|behind| !places.contains(behind)) {
+        places.insert(0, behind);
+    }
     let call = match known {
         Some(repair) if !repair.of_warps => "__syncthreads()",
         None if race.level == Level::Cta => "__syncthreads()",
@@ -429,6 +433,34 @@ fn place(point: &Point, sources: &Sources) -> String {
             _ => format!("{side} the statement at {at}"),
         },
     }
+}
+
+/// The place behind a statement that holds both accesses and that a loop of the source repeats. The compiler may have taken
+/// them out of the loop, which it can only if no barrier is in it; then the control flow does not show that the next
+/// iteration needs one too.
+fn behind_statement(race: &log::Race, repair: &log::Repair, sources: &Sources) -> Option<String> {
+    let [point] = &repair.points[..] else {
+        return None;
+    };
+    let frames = [&point.frames, &point.other].map(|frames| side::frames(frames, ""));
+    let depth = parting(&frames[0], &frames[1]);
+    let (own, other) = (frame(&frames[0], depth)?, frame(&frames[1], depth)?);
+    let one_line = (&own.file, own.line) == (&other.file, other.line);
+    if !repair.is_straight || !one_line || point.outside.is_some() {
+        return None;
+    }
+    let text = sources.text(&own.file)?;
+    let offset = |frame: &FrameAt| statement::offset(&text, frame.line, frame.column);
+    let repeated = statement::loop_around(&text, offset(own)?)?;
+    let barriers = race.around.iter().flat_map(|of| [&of.before, &of.after]);
+    let mut barriers = barriers.flatten();
+    let in_loop = |barrier: &log::Barrier| {
+        side::frames(&barrier.frames, "")
+            .iter()
+            .any(|at| at.file == own.file && offset(at).is_some_and(|at| repeated.contains(&at)))
+    };
+    let behind = || format!("after the statement at {}", shown(own, sources));
+    (!barriers.any(in_loop)).then(behind)
 }
 
 /// The line of the outermost loop of the source that one access is in and the other is not: the compiler may have

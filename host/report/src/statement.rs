@@ -33,6 +33,20 @@ pub(crate) fn at(text: &str, line: u32, column: u32) -> Option<(Kind, Range<usiz
 
 /// Where the outermost loop begins that one place of a text is in and another one is not.
 pub(crate) fn loop_of(text: &str, inside: usize, outside: usize) -> Option<usize> {
+    let range = outermost_loop(text, inside, |range| !range.contains(&outside))?;
+    Some(range.start)
+}
+
+/// The outermost loop that a place of a text is in.
+pub(crate) fn loop_around(text: &str, inside: usize) -> Option<Range<usize>> {
+    outermost_loop(text, inside, |_| true)
+}
+
+fn outermost_loop(
+    text: &str,
+    inside: usize,
+    wanted: impl Fn(&Range<usize>) -> bool,
+) -> Option<Range<usize>> {
     let mut at = 0;
     loop {
         at = blanks(text, at);
@@ -43,8 +57,8 @@ pub(crate) fn loop_of(text: &str, inside: usize, outside: usize) -> Option<usize
             && let Some((Kind::Loop, length)) = statement(&text[at..])
         {
             let range = at..at + length;
-            if range.contains(&inside) && !range.contains(&outside) {
-                return Some(at);
+            if range.contains(&inside) && wanted(&range) {
+                return Some(range);
             }
         }
         at += match rest.chars().next()? {
@@ -200,6 +214,8 @@ mod tests {
         assert_eq!(of("a =", "b ="), None);
         assert_eq!(of("d)", "a ="), None);
         assert_eq!(loop_of(text, at("a ="), text.len()), Some(0));
+        assert_eq!(loop_around(text, at("c;")), Some(0..text.len()));
+        assert_eq!(loop_around("int a; for (;;) {}", 0), None);
     }
 
     #[test]

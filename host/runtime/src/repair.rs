@@ -268,6 +268,7 @@ fn together(
                 && !function.entry
                 && open(RequiredOrder::Nothing)
                 && !open(RequiredOrder::Block),
+            is_straight: flow.precedes(sites[0], sites[1]) || flow.precedes(sites[1], sites[0]),
             only_back: of_block && flow.only_back(*sites),
             unfinished: of_block && flow.unfinished(*sites),
         };

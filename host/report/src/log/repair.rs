@@ -54,6 +54,9 @@ pub struct Repair {
     /// access to the later one.
     #[serde(default)]
     pub only_back: bool,
+    /// No path leads back from one access to the other: the code between is executed once.
+    #[serde(default)]
+    pub is_straight: bool,
     /// The accesses stand in a function that kernels call, and within one call barriers of the block order them.
     #[serde(default)]
     pub between_calls: bool,
