@@ -34,6 +34,16 @@ inline int verdict(bool right) {
 #endif
 }
 
+// Waits for a kernel that never ends in the racy variant: the device gives up, and the program ends with that.
+inline void end_or_deadlock() {
+    cudaError_t status = cudaDeviceSynchronize();
+#ifdef RACY
+    std::exit(verdict(status == cudaErrorLaunchTimeout));
+#else
+    CHECK(status);
+#endif
+}
+
 // A small reproducible generator, so that every run sees the same data.
 struct Random {
     unsigned state;

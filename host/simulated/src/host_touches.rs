@@ -59,15 +59,9 @@ impl CheckedSim {
             in_flight.watch(memory.arena());
         }
         let news = in_flight.news();
-        if in_flight.is_empty() {
-            touches.clear();
-            if news.unjudged {
-                checker.host_is_not_watched();
-            }
-            return false;
-        }
+        let is_watched = !in_flight.is_empty();
         // Pages of work that is over are in the way only when there is no room.
-        match news.unknown || (news.over && touches.is_full()) {
+        match !is_watched || news.unknown || (news.over && touches.is_full()) {
             true => {
                 touches.clear();
                 touches.watch(&in_flight.memory(), memory);
@@ -77,7 +71,7 @@ impl CheckedSim {
         if news.unjudged || touches.is_full() {
             checker.host_is_not_watched();
         }
-        true
+        is_watched
     }
 }
 

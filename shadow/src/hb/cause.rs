@@ -45,12 +45,7 @@ pub(crate) struct StrongStore {
 /// The last strong store of a thread to a location.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnStore {
-    /// The thread's own time at the store.
-    time: Time,
-    /// As in [`StrongStore`].
-    number: u32,
-    warp: Time,
-    cta: Time,
+    store: StrongStore,
     /// The store itself is a release.
     releases: bool,
 }
@@ -58,18 +53,10 @@ pub(crate) struct OwnStore {
 impl StrongStore {
     /// The thread knew what another thread of its CTA had done at a time.
     fn knew(&self, of: Thread, time: Time) -> bool {
-        knew(self.writer, [self.warp, self.cta], of, time)
+        let me = self.writer.thread;
+        of == me && time <= self.writer.time
+            || of.cta == me.cta && (time <= self.cta || of.warp == me.warp && time <= self.warp)
     }
-}
-
-/// Whether a thread that knew its warp and its CTA up to two times knew what another thread had done at a time.
-fn knew(me: Epoch, [warp, cta]: [Time; 2], of: Thread, time: Time) -> bool {
-    let Epoch {
-        thread: me,
-        time: own,
-    } = me;
-    of == me && time <= own
-        || of.cta == me.cta && (time <= cta || of.warp == me.warp && time <= warp)
 }
 
 /// What comes near to an order: the writer and the reader of the flag are not always the racing threads.
@@ -148,13 +135,7 @@ impl Engine {
             number,
         };
         if self.own_stores.len() < STRONG_STORES || self.own_stores.contains_key(&(me, key)) {
-            let own = OwnStore {
-                time,
-                number,
-                warp: times.warp,
-                cta: times.cta,
-                releases,
-            };
+            let own = OwnStore { store, releases };
             self.own_stores.insert((me, key), own);
         }
         if self.strong_stores.len() < STRONG_STORES || self.strong_stores.contains_key(&key) {
@@ -175,7 +156,9 @@ impl Engine {
     fn stored_without_release(&self, access: Epoch, key: u64, store: &StrongStore) -> bool {
         let own = self.own_stores.get(&(access.thread, key));
         own.is_some_and(|own| {
-            !own.releases && own.time == access.time && own.number <= store.number
+            !own.releases
+                && own.store.writer.time == access.time
+                && own.store.number <= store.number
         })
     }
 
@@ -187,16 +170,11 @@ impl Engine {
         key: u64,
         store: &StrongStore,
     ) -> Option<Thread> {
-        let stores = self.own_stores.iter().filter(|((by, of), own)| {
-            let Epoch { thread, time } = access;
-            let me = Epoch {
-                thread: *by,
-                time: own.time,
-            };
+        let stores = self.own_stores.iter().filter(|((_, of), own)| {
             *of == key
                 && !own.releases
-                && own.number <= store.number
-                && knew(me, [own.warp, own.cta], thread, time)
+                && own.store.number <= store.number
+                && own.store.knew(access.thread, access.time)
         });
         let threads = stores.map(|((thread, _), _)| *thread);
         threads.min_by_key(|thread| (thread.warp, thread.lane))

@@ -536,7 +536,7 @@ pub(crate) enum ModeChoice {
     Precise,
     /// Checks in the kernels only; their rule for fences misses some races
     Fast,
-    /// The reference: happens-before over every access, proved ones too, on the simulated device
+    /// Same as precise with --prove off; always the simulated device
     Full,
 }
 

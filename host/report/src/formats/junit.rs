@@ -20,9 +20,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
         counts && !report.summary.findings_pass && of.suppressed().is_none()
     };
     for finding in findings.iter().filter(fails) {
-        let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        status.set_message(&finding.message);
-        status.set_type(finding.rule);
+        let mut status = not_passed(NonSuccessKind::Failure, finding.rule, &finding.message);
         status.set_description(&finding.text);
         let mut name = format!("{} {}", finding.rule, finding.title());
         for (n, spot) in finding.spots.iter().enumerate() {
@@ -60,12 +58,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
     let because = &report.coverage.incomplete_because;
     let status = match because.is_empty() {
         true => TestCaseStatus::success(),
-        false => {
-            let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-            status.set_message(because.join("; "));
-            status.set_type("incomplete");
-            status
-        }
+        false => not_passed(NonSuccessKind::Error, "incomplete", &because.join("; ")),
     };
     let mut case = case("cudarun-check", "coverage", status);
     let lines = [coverage::summary(report), coverage::coverage(report)];
@@ -75,12 +68,7 @@ pub(super) fn render(report: &Report, findings: &[Finding<'_>]) -> Result<String
     if !idle.is_empty() {
         let status = match report.summary.suppressions_fail {
             false => TestCaseStatus::success(),
-            true => {
-                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                status.set_message(idle.join("; "));
-                status.set_type("suppressions");
-                status
-            }
+            true => not_passed(NonSuccessKind::Failure, "suppressions", &idle.join("; ")),
         };
         let mut case = self::case("cudarun-check", "suppressions", status);
         case.set_system_out(idle.join("\n"));
@@ -121,6 +109,13 @@ fn not_checked(report: &Report, kernel: &Kernel) -> Option<String> {
     }
 }
 
+fn not_passed(kind: NonSuccessKind, ty: &str, message: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_message(message);
+    status.set_type(ty);
+    status
+}
+
 /// How the program has ended.
 fn ended(report: &Report) -> TestCaseStatus {
     let exit = report.run.exit;
@@ -144,10 +139,7 @@ fn ended(report: &Report) -> TestCaseStatus {
             return status;
         }
     };
-    let mut status = TestCaseStatus::non_success(kind);
-    status.set_message(message);
-    status.set_type("program");
-    status
+    not_passed(kind, "program", &message)
 }
 
 fn case(kernel: &str, name: &str, status: TestCaseStatus) -> TestCase {

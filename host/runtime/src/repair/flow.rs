@@ -174,39 +174,36 @@ impl<'a> Flow<'a> {
 
     /// The arrival at an mbarrier after one of two statements, if no wait precedes the other.
     pub(super) fn unwaited(&self, [earlier, later]: [usize; 2]) -> Option<Unwaited> {
+        if earlier == later {
+            return None;
+        }
         let free = |way| self.reaches(way, &[], RequiredOrder::Block);
+        let waits: Vec<usize> = self.on_mbarriers(WAITS).collect();
+        let found = |arrival, before_earlier, is_between| Unwaited {
+            arrival: self.place(arrival),
+            before_earlier,
+            is_between,
+        };
         let ways = [(later, earlier, true), (earlier, later, false)];
         // All threads arrive between the two, and wait after the second of them, or never.
-        let split = |&(from, to, before_earlier): &(usize, usize, bool)| {
-            let waits: Vec<usize> = self.on_mbarriers(WAITS).collect();
-            let is_between = |at: usize| {
+        let between = ways.iter().find_map(|&(from, to, before_earlier)| {
+            let is_between = |&at: &usize| {
                 self.instruction(at).is_some_and(|of| of.guard.is_none())
                     && free([from, at])
                     && !self.reaches([from, to], &[at], RequiredOrder::Block)
                     && self.reaches([at, to], &waits, RequiredOrder::Block)
             };
-            let mut arrivals = self.on_mbarriers(ARRIVALS);
-            let arrival = arrivals.find(|&at| from != to && free([from, to]) && is_between(at))?;
-            Some(Unwaited {
-                arrival: self.place(arrival),
-                before_earlier,
-                is_between: true,
-            })
-        };
-        if let Some(found) = ways.iter().find_map(split) {
-            return Some(found);
-        }
-        ways.into_iter().find_map(|(from, to, before_earlier)| {
-            let reached = |at: usize| self.cfg.dominates(0, self.cfg.block_of(at));
-            let mut waits = self.on_mbarriers(WAITS);
-            if from == to || waits.any(|wait| reached(wait) && free([wait, to])) {
-                return None;
-            }
-            let arrival = self.on_mbarriers(ARRIVALS).find(|&at| free([from, at]))?;
-            Some(Unwaited {
-                arrival: self.place(arrival),
-                before_earlier,
-                is_between: false,
+            let arrival = free([from, to]).then(|| self.on_mbarriers(ARRIVALS).find(is_between));
+            Some(found(arrival.flatten()?, before_earlier, true))
+        });
+        between.or_else(|| {
+            ways.into_iter().find_map(|(from, to, before_earlier)| {
+                let reached = |at: usize| self.cfg.dominates(0, self.cfg.block_of(at));
+                if waits.iter().any(|&wait| reached(wait) && free([wait, to])) {
+                    return None;
+                }
+                let arrival = self.on_mbarriers(ARRIVALS).find(|&at| free([from, at]))?;
+                Some(found(arrival, before_earlier, false))
             })
         })
     }

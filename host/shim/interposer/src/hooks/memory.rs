@@ -28,6 +28,12 @@ struct Got {
     bytes: usize,
 }
 
+impl Got {
+    fn new(address: u64, bytes: usize) -> Self {
+        Self { address, bytes }
+    }
+}
+
 /// Asks for memory, and once more with less shadow memory if there is none left; notifies the checker
 /// of what was got.
 fn allocate(
@@ -93,10 +99,7 @@ pub(crate) unsafe fn cuMemAlloc(
             "cuMemAlloc",
             Kind::Device,
             || real.cuMemAlloc(dptr, bytes),
-            || Got {
-                address: *dptr,
-                bytes,
-            },
+            || Got::new(*dptr, bytes),
         )
     }
 }
@@ -115,10 +118,7 @@ pub(crate) unsafe fn cuMemAllocPitch(
             "cuMemAllocPitch",
             Kind::Device,
             || real.cuMemAllocPitch(dptr, pitch_out, width_bytes, height, element_size_bytes),
-            || Got {
-                address: *dptr,
-                bytes: (*pitch_out).saturating_mul(height),
-            },
+            || Got::new(*dptr, (*pitch_out).saturating_mul(height)),
         )
     }
 }
@@ -135,10 +135,7 @@ pub(crate) unsafe fn cuMemAllocManaged(
             "cuMemAllocManaged",
             Kind::Host,
             || real.cuMemAllocManaged(dptr, bytes, flags),
-            || Got {
-                address: *dptr,
-                bytes,
-            },
+            || Got::new(*dptr, bytes),
         )
     }
 }
@@ -155,10 +152,7 @@ pub(crate) unsafe fn cuMemAllocAsync(
             "cuMemAllocAsync",
             Kind::Pool,
             || real.cuMemAllocAsync(dptr, bytes, stream),
-            || Got {
-                address: *dptr,
-                bytes,
-            },
+            || Got::new(*dptr, bytes),
         )
     }
 }
@@ -176,10 +170,7 @@ pub(crate) unsafe fn cuMemAllocFromPoolAsync(
             "cuMemAllocFromPoolAsync",
             Kind::Pool,
             || real.cuMemAllocFromPoolAsync(dptr, bytes, pool, stream),
-            || Got {
-                address: *dptr,
-                bytes,
-            },
+            || Got::new(*dptr, bytes),
         )
     }
 }
@@ -195,10 +186,7 @@ pub(crate) unsafe fn cuMemAllocHost(
             "cuMemAllocHost",
             Kind::Host,
             || real.cuMemAllocHost(host_out, bytes),
-            || Got {
-                address: (*host_out).addr() as u64,
-                bytes,
-            },
+            || Got::new((*host_out).addr() as u64, bytes),
         )
     }
 }
@@ -215,10 +203,7 @@ pub(crate) unsafe fn cuMemHostAlloc(
             "cuMemHostAlloc",
             Kind::Host,
             || real.cuMemHostAlloc(host_out, bytes, flags),
-            || Got {
-                address: (*host_out).addr() as u64,
-                bytes,
-            },
+            || Got::new((*host_out).addr() as u64, bytes),
         )
     }
 }
@@ -235,10 +220,7 @@ pub(crate) unsafe fn cuMemHostRegister(
             "cuMemHostRegister",
             Kind::Host,
             || real.cuMemHostRegister(host, bytes, flags),
-            || Got {
-                address: host.addr() as u64,
-                bytes,
-            },
+            || Got::new(host.addr() as u64, bytes),
         )
     }
 }
@@ -359,10 +341,7 @@ pub(crate) unsafe fn cuMemMap(
             "cuMemMap",
             Kind::Pool,
             || real.cuMemMap(ptr, size, offset, handle, flags),
-            || Got {
-                address: ptr,
-                bytes: size,
-            },
+            || Got::new(ptr, size),
         )
     };
     if result == CUresult::SUCCESS {

@@ -41,10 +41,7 @@ impl Lowered {
             .result()
             .ok()?;
         let number = u32::try_from(number).ok()?;
-        let cuda = Version {
-            major: number / 1000,
-            minor: number % 1000 / 10,
-        };
+        let cuda = Version::new(number / 1000, number % 1000 / 10);
         let to = newest(cuda)?;
         let from = module
             .version
@@ -83,15 +80,15 @@ impl Lowered {
 
 /// The newest PTX that comes with a CUDA, and so with its driver. Source: PTX ISA, "PTX Release History".
 fn newest(Version { major, minor }: Version) -> Option<Version> {
-    let version = |major, minor| Some(Version { major, minor });
-    match (major, minor) {
-        (11, minor) => version(7, minor),
-        (12, ..=5) => version(8, minor),
-        (12, minor) => version(8, minor - 1),
+    let (major, minor) = match (major, minor) {
+        (11, minor) => (7, minor),
+        (12, ..=5) => (8, minor),
+        (12, minor) => (8, minor - 1),
         // So far; CUDA 13.4 has PTX 9.4.
-        (13, minor) => version(9, minor),
-        _ => None,
-    }
+        (13, minor) => (9, minor),
+        _ => return None,
+    };
+    Some(Version::new(major, minor))
 }
 
 #[cfg(test)]
