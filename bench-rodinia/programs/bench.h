@@ -10,9 +10,9 @@
 
 #define CHECK(call)                                                                         \
     do {                                                                                    \
-        cudaError_t status = (call);                                                        \
-        if (status != cudaSuccess) {                                                        \
-            std::printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(status));     \
+        cudaError_t call_status = (call);                                                   \
+        if (call_status != cudaSuccess) {                                                   \
+            std::printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(call_status));\
             std::exit(2);                                                                   \
         }                                                                                   \
     } while (0)

@@ -6,9 +6,9 @@
 
 #define CHECK(call)                                                                         \
     do {                                                                                    \
-        cudaError_t status = (call);                                                        \
-        if (status != cudaSuccess) {                                                        \
-            std::printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(status));     \
+        cudaError_t call_status = (call);                                                   \
+        if (call_status != cudaSuccess) {                                                   \
+            std::printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(call_status));\
             std::exit(2);                                                                   \
         }                                                                                   \
     } while (0)
@@ -16,9 +16,9 @@
 // The same for the driver's functions. The program includes <cuda.h>.
 #define DRIVER(call)                                                                        \
     do {                                                                                    \
-        CUresult status = (call);                                                           \
-        if (status != CUDA_SUCCESS) {                                                       \
-            std::printf("%s:%d: %d\n", __FILE__, __LINE__, status);                         \
+        CUresult call_status = (call);                                                      \
+        if (call_status != CUDA_SUCCESS) {                                                  \
+            std::printf("%s:%d: %d\n", __FILE__, __LINE__, call_status);                    \
             std::exit(2);                                                                   \
         }                                                                                   \
     } while (0)
