@@ -224,6 +224,7 @@ impl<'a> Builder<'a> {
                 | Event::Unfollowed(_)
                 | Event::Uncompared {}
                 | Event::HostUnwatched {}
+                | Event::HostUndecided { .. }
                 | Event::Unordered { .. }
                 | Event::WithoutPtx { .. }
                 | Event::Missed { .. }
@@ -260,6 +261,7 @@ impl<'a> Builder<'a> {
                 }
                 Event::Uncompared {} => self.report.coverage.uncompared = true,
                 Event::HostUnwatched {} => self.report.coverage.host_unwatched = true,
+                Event::HostUndecided { pages } => self.report.coverage.host_undecided += pages,
                 Event::Unordered { pieces } => self.report.coverage.unordered += pieces,
                 Event::WithoutPtx {
                     kernel,

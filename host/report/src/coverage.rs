@@ -226,6 +226,7 @@ pub(crate) fn coverage(report: &Report) -> String {
             "accesses by the host to managed or page-locked memory not looked for everywhere";
         parts.push(text.to_owned());
     }
+    parts.extend(host_undecided(coverage));
     if report.tool.sample > 1 {
         parts.push(format!("1 of {} granules checked", report.tool.sample));
     }
@@ -290,6 +291,13 @@ pub(crate) fn coverage(report: &Report) -> String {
         counted(coverage.records.dropped, "record")
     ));
     format!("COVERAGE: {}", parts.join(", "))
+}
+
+/// How many pages the host may have used that work in flight wrote a part of.
+pub(crate) fn host_undecided(coverage: &Coverage) -> Option<String> {
+    let pages = counted(coverage.host_undecided, "page");
+    let text = format!("host touched {pages} that work in flight wrote in part, not decided");
+    (coverage.host_undecided > 0).then_some(text)
 }
 
 /// The memory that `--space` has chosen.

@@ -6,6 +6,7 @@
 //! ordered.
 
 use crate::build::Context;
+use crate::coverage::host_undecided;
 use crate::model::{Coverage, Failure, PtxSource};
 use crate::words::{counted, listed, number, shortened};
 
@@ -118,7 +119,7 @@ pub(crate) fn reasons(coverage: &Coverage, failures: &[Failure], context: &Conte
     reasons
 }
 
-/// What counts under `--strict` and `--require-coverage` only.
+/// What counts under `--strict`, `--require-coverage` and `--model scoped` only.
 fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) {
     let launches = coverage.launches;
     // What the user does not want checked is not missing.
@@ -135,6 +136,10 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
         ));
     }
     if !context.strict {
+        if context.scoped {
+            let unjudged = coverage.unjudged.of_scoped_model().texts();
+            reasons.extend(unjudged.map(|text| format!("--model scoped: {text}")));
+        }
         return;
     }
     let without_ptx = coverage.kernels.iter();
@@ -171,16 +176,15 @@ fn asked_for(coverage: &Coverage, context: &Context, reasons: &mut Vec<String>) 
             "launch",
             "shared cells with others running at the same time",
         ),
-        (
-            coverage.unjudged.copies,
-            "launch",
-            "whose waits for asynchronous copies were not judged",
-        ),
     ] {
         if count > 0 {
             reasons.push(format!("--strict: {} {what}", counted(count, one)));
         }
     }
+    let unjudged = coverage.unjudged.of_races().texts();
+    let undecided = host_undecided(coverage);
+    reasons.extend(undecided.map(|text| format!("--strict: {text}")));
+    reasons.extend(unjudged.map(|text| format!("--strict: {text}")));
     if coverage.uncompared {
         let text = "--strict: launches of different streams were not compared everywhere";
         reasons.push(text.to_owned());

@@ -86,6 +86,12 @@ pub enum Event {
     Uncompared {},
     /// The program has memory that host and device can access, and accesses by the host are not looked for everywhere.
     HostUnwatched {},
+    /// The host has touched memory of which work that it has not waited for writes a part. It is not known whether it has
+    /// touched that part.
+    HostUndecided {
+        /// How many pages.
+        pages: u64,
+    },
     /// What kernels have launched or asked for was not compared with what it may run beside.
     Unordered {
         /// How many launches, copies and fills.
@@ -287,6 +293,12 @@ pub struct Launch {
     /// Nobody has judged when its asynchronous copies are made: cells take them for made when they are issued.
     #[serde(default)]
     pub copies_unjudged: bool,
+    /// Whether strong accesses of several sizes overlap was not judged: cells do not know sizes.
+    #[serde(default)]
+    pub sizes_unjudged: bool,
+    /// Whether it writes what it loads through the read-only path was not judged, where barriers order both.
+    #[serde(default)]
+    pub read_only_unjudged: bool,
     /// The name of its recording, if it was recorded.
     #[serde(default)]
     pub recorded: Option<String>,

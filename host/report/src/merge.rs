@@ -328,6 +328,7 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
         unfollowed,
         uncompared,
         host_unwatched,
+        host_undecided,
         unordered,
         unchosen,
         spaces,
@@ -362,10 +363,11 @@ fn add_coverage(to: &mut Coverage, from: Coverage) {
     to.unfollowed.extend(unfollowed);
     to.uncompared |= uncompared;
     to.host_unwatched |= host_unwatched;
+    to.host_undecided += host_undecided;
     to.unordered += unordered;
     add!(unchosen => to.unchosen, Unchosen { kernel_name, exclude_kernel, nvtx_range, launch_skip, launch_count, launch_sample, time_budget });
     union(&mut to.spaces, spaces);
-    add!(unjudged => to.unjudged, Unjudged { everything, locks, versions, barriers, copies });
+    add!(unjudged => to.unjudged, Unjudged { everything, locks, versions, barriers, copies, sizes, read_only });
     union(&mut to.missed, missed);
     union(&mut to.incomplete_because, incomplete_because);
     add!(records => to.records, Records { conflicts, emitted, dropped });

@@ -26,7 +26,7 @@ use crate::rules::RuleId;
 use crate::words::shortened;
 
 /// Version of the JSON's shape; a new minor version only adds fields.
-pub const SCHEMA_VERSION: &str = "1.28";
+pub const SCHEMA_VERSION: &str = "1.29";
 
 /// All that is known after a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -239,6 +239,9 @@ pub struct Coverage {
     /// The program has memory that host and device can access, and accesses by the host were not looked for everywhere, as the
     /// mode or the device does not, or there is too much of them.
     pub host_unwatched: bool,
+    /// Pages that the host has touched, and that work it has not waited for writes in part. It is not known whether the two
+    /// have accessed the same bytes.
+    pub host_undecided: u64,
     /// Launches, copies and fills by kernels that were not compared with what they may run beside.
     pub unordered: u64,
     /// Launches that ran unchecked because the user wants it so.

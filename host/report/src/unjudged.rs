@@ -1,5 +1,4 @@
-//! Launches in which unordered strong conflicts (CR011), lock-order-dependent accesses (CR012), misuse of barriers (CR007)
-//! and waits for asynchronous copies (CR010) were not judged.
+//! Launches in which races or misuse of some kind were not judged, because the mode does not know enough of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +19,10 @@ pub struct Unjudged {
     pub barriers: u64,
     /// Those with asynchronous copies of which it was not judged whether threads wait for them.
     pub copies: u64,
+    /// Those with strong accesses of several sizes of which it was not judged whether they overlap.
+    pub sizes: u64,
+    /// Those that may write what they load through the read-only path, where that was not judged.
+    pub read_only: u64,
 }
 
 impl Unjudged {
@@ -49,9 +52,29 @@ impl Unjudged {
             ),
             (self.barriers, "misuse of barriers (CR007)"),
             (self.copies, "waits for asynchronous copies (CR010)"),
+            (self.sizes, "strong accesses that overlap in part (CR008)"),
+            (self.read_only, "writes to read-only data (CR009)"),
         ];
         let parts = parts.into_iter().filter(|(launches, _)| *launches > 0);
         parts
             .map(|(launches, what)| format!("{what} not judged in {}", counted(launches, "launch")))
+    }
+
+    /// What `--strict` asks for: all but misuse of barriers, which only the simulated device judges.
+    pub(crate) fn of_races(self) -> Self {
+        Self {
+            barriers: 0,
+            ..self
+        }
+    }
+
+    /// What `--model scoped` asks for, of these.
+    pub(crate) fn of_scoped_model(self) -> Self {
+        Self {
+            everything: self.everything,
+            locks: self.locks,
+            versions: self.versions,
+            ..Self::default()
+        }
     }
 }

@@ -570,12 +570,13 @@ impl Plan {
                 }
             }
         }
-        self.hold_read_only_path(&mut results);
+        let read_only_path = self.hold_read_only_path(&mut results);
         let proved = results.iter().all(Result::is_ok);
         let mut failed = decision.accesses.iter().filter_map(|of| of.as_ref().err());
         Proof {
             out_of_steps: failed.any(|conflict| conflict.why == Why::Steps),
             whole: proved && posed.barriers && posed.unwatched,
+            read_only_path,
             footprint: posed.footprint,
             accesses: results,
         }
@@ -583,13 +584,13 @@ impl Plan {
 
     /// Nothing orders a load through the read-only path with a write to its bytes, neither a barrier nor the program
     /// order of one thread (PTX ISA, `ld.global.nc`). So no write of the launch may reach them; where one may, the
-    /// launch's writes are not proved either.
-    fn hold_read_only_path(&self, results: &mut [Result<Argument, Reason>]) {
+    /// launch's writes are not proved either. Says whether none may.
+    fn hold_read_only_path(&self, results: &mut [Result<Argument, Reason>]) -> bool {
         let broken = |(site, result): (&Site, &Result<Argument, Reason>)| {
             site.read_only_path && *result != Ok(Argument::ReadOnly)
         };
         if !self.sites.iter().zip(&*results).any(broken) {
-            return;
+            return true;
         }
         for (site, result) in self.sites.iter().zip(results) {
             let writes =
@@ -602,6 +603,7 @@ impl Plan {
                 });
             }
         }
+        false
     }
 
     fn reason(

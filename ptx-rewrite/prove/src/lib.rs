@@ -92,6 +92,8 @@ pub struct Proof {
     pub whole: bool,
     /// The steps that a proof may take ran out before all accesses were decided.
     pub out_of_steps: bool,
+    /// The launch writes nothing that it loads through the read-only path.
+    pub read_only_path: bool,
     /// The bytes of global memory that the accesses can touch, each access at least once. None if that is not known.
     pub footprint: Option<Vec<Footprint>>,
 }

@@ -5,6 +5,9 @@
 //! several writes of a register is executed. Of the writes of a register those count that reach its
 //! use. Loops are the natural ones of the control flow graph,
 //! and what is read back from memory or returned by a call is not followed.
+//!
+//! Loops with one head are one loop. A compiler gives a wait at the beginning of a round the head of the loop around it,
+//! so each way back to a head that has several is a loop of its own too, for loads whose address does not change there.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -47,22 +50,30 @@ fn staying(
         return BTreeSet::new();
     };
     let flow = Dataflow::new(body);
-    let stays = |inside: &HashSet<BlockId>, at: usize| {
-        let mut reads = Vec::new();
-        if let Statement::Instruction(load) = &body.statements[at] {
-            isa::register_reads(load, |name| reads.extend(flow.register(at, name)));
-        }
-        let mut writes = reads.iter().flat_map(|&of| flow.reaching(&cfg, of, at).0);
-        writes.all(|write| !inside.contains(&cfg.block_of(write)))
-    };
     let fits = |inside: &HashSet<BlockId>, loads: &mut Vec<usize>| {
         let mut here = body.instructions();
         match here.all(|(at, of)| !inside.contains(&cfg.block_of(at)) || may_have(of)) {
-            true => loads.retain(|&at| stays(inside, at)),
+            true => loads.retain(|&at| stays(body, &cfg, &flow, inside, at)),
             false => loads.clear(),
         }
     };
     among(body, &cfg, &flow, is_one, fits)
+}
+
+/// Whether the address of an access does not change in a loop around it.
+fn stays(
+    body: &Body,
+    cfg: &Cfg,
+    flow: &Dataflow<'_>,
+    inside: &HashSet<BlockId>,
+    at: usize,
+) -> bool {
+    let mut reads = Vec::new();
+    if let Statement::Instruction(load) = &body.statements[at] {
+        isa::register_reads(load, |name| reads.extend(flow.register(at, name)));
+    }
+    let mut writes = reads.iter().flat_map(|&of| flow.reaching(cfg, of, at).0);
+    writes.all(|write| !inside.contains(&cfg.block_of(write)))
 }
 
 /// The same, of a body.
@@ -85,14 +96,20 @@ fn among(
     if candidates.is_empty() {
         return found;
     }
-    for inside in loops(cfg) {
+    let whole = loops(cfg);
+    let parts = ways_back(cfg);
+    let all = whole.iter().map(|inside| (inside, true));
+    let all = all.chain(parts.iter().map(|inside| (inside, false)));
+    for (inside, is_whole) in all {
         let mut here = candidates.clone();
-        here.retain(|&at| inside.contains(&cfg.block_of(at)));
+        here.retain(|&at| {
+            inside.contains(&cfg.block_of(at)) && (is_whole || stays(body, cfg, flow, inside, at))
+        });
         if !here.is_empty() {
-            fits(&inside, &mut here);
+            fits(inside, &mut here);
         }
         if !here.is_empty() {
-            let decided = deciders(body, cfg, flow, &inside);
+            let decided = deciders(body, cfg, flow, inside);
             found.extend(here.iter().filter(|at| decided.contains(at)));
         }
     }
@@ -129,22 +146,41 @@ fn only_reads(instruction: &Instruction) -> bool {
 
 /// The blocks of each natural loop; loops with one head are one.
 pub(crate) fn loops(cfg: &Cfg) -> Vec<HashSet<BlockId>> {
+    let heads = 0..cfg.blocks.len();
+    let all = heads.map(|head| (head, latches(cfg, head)));
+    let all = all.filter(|(_, latches)| !latches.is_empty());
+    all.map(|(head, latches)| body_of(cfg, head, latches))
+        .collect()
+}
+
+/// Of the loops that have several ways back to their head: the blocks of each way.
+fn ways_back(cfg: &Cfg) -> Vec<HashSet<BlockId>> {
     let mut all = Vec::new();
     for head in 0..cfg.blocks.len() {
-        let back = cfg.blocks[head].predecessors.iter().copied();
-        let mut work: Vec<BlockId> = back.filter(|&from| cfg.dominates(head, from)).collect();
-        if work.is_empty() {
-            continue;
+        let latches = latches(cfg, head);
+        if latches.len() > 1 {
+            all.extend(latches.iter().map(|&from| body_of(cfg, head, vec![from])));
         }
-        let mut inside = HashSet::from([head]);
-        while let Some(block) = work.pop() {
-            if inside.insert(block) {
-                work.extend(&cfg.blocks[block].predecessors);
-            }
-        }
-        all.push(inside);
     }
     all
+}
+
+/// The blocks that lead back to a head of a loop.
+fn latches(cfg: &Cfg, head: BlockId) -> Vec<BlockId> {
+    let before = cfg.blocks[head].predecessors.iter().copied();
+    before.filter(|&from| cfg.dominates(head, from)).collect()
+}
+
+/// The blocks from a head to those that lead back to it.
+fn body_of(cfg: &Cfg, head: BlockId, latches: Vec<BlockId>) -> HashSet<BlockId> {
+    let mut inside = HashSet::from([head]);
+    let mut work = latches;
+    while let Some(block) = work.pop() {
+        if inside.insert(block) {
+            work.extend(&cfg.blocks[block].predecessors);
+        }
+    }
+    inside
 }
 
 /// The statements of a loop that what its exits are decided by is computed from.

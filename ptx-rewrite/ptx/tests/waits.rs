@@ -121,6 +121,22 @@ fn a_load_of_the_outer_loop_decides_the_exit_of_the_outer_one_only() {
     assert_eq!(waited(text), ["%r0"]);
 }
 
+/// As nvcc writes a wait that is the first statement of a round: two loops, one head.
+#[test]
+fn a_wait_may_have_the_head_of_the_loop_around_it() {
+    let round = |step: &str| {
+        let text = format!(
+            "mov.u64 %q, %a; mov.u32 %r1, 0; L: ld.volatile.u32 %r0, [%q]; setp.le.u32 %p0, %r0, %r1; {step} @%p0 bra L; \
+             ld.volatile.u32 %r2, [%a+4]; st.u32 [%a+8], %r2; add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 8; @%p1 bra L; ret;"
+        );
+        (waited(&text), found(&text, ptx::polls))
+    };
+    let wait = vec!["%r0".to_owned()];
+    assert_eq!(round(""), (wait.clone(), wait));
+    // A scan: each way back goes to another word.
+    assert_eq!(round("add.u64 %q, %q, 4;"), (Vec::new(), Vec::new()));
+}
+
 #[test]
 fn a_load_into_a_register_that_is_written_again_before_the_branch_is_data() {
     // The register's other value decides: the count, and in the second loop what the other load returns.

@@ -47,6 +47,10 @@ pub struct KernelInfo {
     /// It has accesses whose races a cell can take for none, or none for races: strong ones that
     /// observe others or differ in size, and writes beside loads through the read-only path.
     pub beyond_cells: bool,
+    /// Strong accesses of several sizes to global memory, which cells do not distinguish.
+    pub strong_sizes_differ: bool,
+    /// It writes global memory beside loads through the read-only path, which cells take for other loads.
+    pub writes_read_only: bool,
     /// It makes asynchronous copies, which cells take for made when they are issued.
     pub copies: bool,
     /// Its CTAs may run in any order, or at once, and compute the same, as far as global memory shows:
@@ -546,6 +550,8 @@ fn kernel(
     info.release_capable = !releases.is_empty();
     info.orders_counted = info.release_capable && !uncounted;
     info.beyond_cells = features.beyond_cells();
+    info.strong_sizes_differ = features.strong_sizes_differ();
+    info.writes_read_only = features.writes_read_only();
     info.copies = features.asynchronous;
     info.order_free = features.commute() && unsupported_operations.is_empty();
     releases.truncate(RELEASES_KEPT);

@@ -127,10 +127,17 @@ impl Features {
     /// read-only data race in spite of barriers, strong accesses of different sizes race with each
     /// other, what has been observed is ordered, and a copy is under way until it is waited for.
     pub(crate) fn beyond_cells(self) -> bool {
-        (self.read_only && self.writes)
-            || self.observes
-            || self.strong_sizes.count_ones() > 1
-            || self.asynchronous
+        self.writes_read_only() || self.observes || self.strong_sizes_differ() || self.asynchronous
+    }
+
+    /// Whether some may write what others load through the read-only path.
+    pub(crate) fn writes_read_only(self) -> bool {
+        self.read_only && self.writes
+    }
+
+    /// Whether strong accesses of several sizes may overlap in part.
+    pub(crate) fn strong_sizes_differ(self) -> bool {
+        self.strong_sizes.count_ones() > 1
     }
 }
 

@@ -270,6 +270,55 @@ fn coverage_says_where_strong_conflicts_and_predictive_races_were_not_judged() {
 }
 
 #[test]
+fn who_asks_for_the_scoped_model_learns_where_it_was_not_judged() {
+    let flag = "st.volatile.global.u32 [%data], 1;";
+    let why = "unordered strong conflicts (CR011) and lock-order-dependent accesses (CR012) not judged in 1 launch";
+    let scoped = ["--model", "scoped"];
+    run(flag, &scoped).ends(66, &["error[CR011]"]);
+    for mode in [&["--as-gpu"][..], &["--mode", "fast"]] {
+        run(flag, mode).ends(0, &["0 races", why]);
+        let ran = run(flag, &[mode, &scoped].concat());
+        ran.ends(75, &[&format!("incomplete: --model scoped: {why}")]);
+        let ran = run(flag, &[mode, &["--strict"]].concat());
+        ran.ends(75, &[&format!("incomplete: --strict: {why}")]);
+    }
+}
+
+#[test]
+fn fast_mode_says_that_it_does_not_know_sizes_and_read_only_data() {
+    let sizes = ".reg .b64 %w; mov.u64 %w, 1; setp.eq.u32 %p, %n, 0; @%p bra wide;\n\
+                 ld.volatile.global.u32 %v, [%data]; ret; wide: st.volatile.global.u64 [%data], %w;";
+    let read_only = "st.global.u32 [%data], 1; ld.global.nc.u32 %v, [%data];";
+    for (body, grid, rule, said) in [
+        (
+            sizes,
+            2,
+            "error[CR008]",
+            "strong accesses that overlap in part (CR008)",
+        ),
+        (
+            read_only,
+            1,
+            "error[CR009]",
+            "writes to read-only data (CR009)",
+        ),
+    ] {
+        let grid = format!("--grid {grid} --block 1");
+        for mode in [&[][..], &["--as-gpu"]] {
+            run_as(&grid, body, mode).ends(66, &[rule]);
+        }
+        let said = format!("{said} not judged in 1 launch");
+        run_as(&grid, body, &["--mode", "fast"]).ends(0, &["0 races", &said]);
+        let strict = ["--mode", "fast", "--strict"];
+        run_as(&grid, body, &strict).ends(75, &[&said]);
+    }
+    // Arguments prove that nothing is written that is read there.
+    let apart = "st.global.u32 [%data], 1; ld.global.nc.u32 %v, [%lock];";
+    let ran = run(apart, &["--mode", "fast"]);
+    assert!(!ran.text.contains("CR009"), "{}", ran.text);
+}
+
+#[test]
 fn what_fast_mode_leaves_open_precise_mode_decides() {
     let as_second = "setp.eq.u32 %p, %n, 1; @%p bra reader;";
     // The reader does not acquire, which this model does not ask for.
@@ -288,7 +337,8 @@ fn what_fast_mode_leaves_open_precise_mode_decides() {
         (narrow, "ptx", 66, "error[CR005]"),
     ] {
         let fast = ["--model", model, "--mode", "fast"];
-        run(&body, &fast).ends(0, &["possible", "not decided", help]);
+        let unjudged = if model == "scoped" { 75 } else { 0 };
+        run(&body, &fast).ends(unjudged, &["possible", "not decided", help]);
         let decided = ["--model", model, "--device", "sim", "--mode", "precise"];
         run(&body, &decided).ends(code, &[said]);
     }

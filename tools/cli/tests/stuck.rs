@@ -178,8 +178,7 @@ fn what_fast_mode_does_not_know_of_copies_is_counted() {
     ran.ends(0, &["0 races", said]);
     assert_eq!(ran.json["coverage"]["unjudged"]["copies"], 1);
     let ran = run_as("--grid 1 --block 1", body, &["--mode", "fast", "--strict"]);
-    ran.ends(
-        75,
-        &["1 launch whose waits for asynchronous copies were not judged"],
-    );
+    let because =
+        "incomplete: --strict: waits for asynchronous copies (CR010) not judged in 1 launch";
+    ran.ends(75, &[because]);
 }

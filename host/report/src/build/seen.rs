@@ -175,6 +175,8 @@ impl Builder<'_> {
         coverage.unjudged.add(launch.unjudged);
         coverage.unjudged.barriers += u64::from(launch.barriers_unjudged);
         coverage.unjudged.copies += u64::from(launch.copies_unjudged);
+        coverage.unjudged.sizes += u64::from(launch.sizes_unjudged);
+        coverage.unjudged.read_only += u64::from(launch.read_only_unjudged);
         if let Some(counted) = &launch.clocks {
             let clocks = &mut coverage.clocks;
             clocks.launches += 1;

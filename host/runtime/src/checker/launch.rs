@@ -646,6 +646,9 @@ impl Checker {
         // A journal shows how mbarriers are used, and no other barriers.
         let misusable = info.misusable || info.mbarriers && !info.journaled;
         let copies_unjudged = info.copies && !info.journaled;
+        let sizes_unjudged = info.strong_sizes_differ && !info.journaled;
+        let reads_only = proved.is_some_and(|of| of.proof.read_only_path);
+        let read_only_unjudged = info.writes_read_only && !info.journaled && !reads_only;
         let armed = if let Some(why) = not_chosen {
             Err(Refused::Cannot(why.text().to_owned()))
         } else {
@@ -678,6 +681,8 @@ impl Checker {
                 pending.launch.unjudged = unjudged;
                 pending.launch.barriers_unjudged = misusable;
                 pending.launch.copies_unjudged = copies_unjudged;
+                pending.launch.sizes_unjudged = sizes_unjudged;
+                pending.launch.read_only_unjudged = read_only_unjudged;
                 pending.parameter = Some(armed.parameter);
                 pending.record_slot = Some(armed.record_slot);
                 pending.owner_shift = armed.owner_shift;

@@ -87,9 +87,13 @@ impl Checker {
                 });
             });
         }
+        let pages = streams.in_flight.undecided(touches);
         self.streams = streams;
         for race in races {
             self.write(Event::Race(Box::new(race)));
+        }
+        if pages > 0 {
+            self.write(Event::HostUndecided { pages });
         }
     }
 

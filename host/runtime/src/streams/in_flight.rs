@@ -2,8 +2,8 @@
 //! access the same bytes.
 //!
 //! Of the host it is known which pages it has touched, and which bytes have changed. So a race is certain where a byte has
-//! changed that the work touches, or where a page was touched of which the work writes every byte. What is touched beside
-//! that is not judged.
+//! changed that the work touches, or where a page was touched of which the work writes every byte. Other pages that were
+//! touched, and that the work writes in part, are counted as undecided.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -139,6 +139,17 @@ impl InFlight {
         self.pieces.iter()
     }
 
+    /// How many of the pages that the host has touched some work writes in part, so that it is not known whether they race.
+    pub(crate) fn undecided(&self, touches: &[HostTouch]) -> u64 {
+        let is_undecided = |touch: &&HostTouch| {
+            let mut prints = self.pieces.iter().filter_map(footprint);
+            let writes = prints.any(|print| touch.is_written_by(print));
+            let mut prints = self.pieces.iter().filter_map(footprint);
+            writes && prints.all(|print| touch.against(print).is_empty())
+        };
+        touches.iter().filter(is_undecided).count() as u64
+    }
+
     /// The pieces that race with what the host has done, each with a footprint of that. Of the work of a stream, the latest
     /// stands for what is ahead of it.
     pub(crate) fn races(&self, touches: &[HostTouch]) -> Vec<(&Piece, Footprint)> {
@@ -171,6 +182,15 @@ impl InFlight {
 }
 
 impl HostTouch {
+    /// Whether work that has left a footprint writes some bytes of the page.
+    fn is_written_by(&self, print: &Footprint) -> bool {
+        let mut writes = false;
+        print.parts(|touch, start, end, _| {
+            writes |= touch.writes && start < self.page.end && self.page.start < end;
+        });
+        writes
+    }
+
     /// What of this races with work that has left a footprint.
     fn against(&self, print: &Footprint) -> Vec<(Range<u64>, Call)> {
         if self.changed.is_empty() {
@@ -267,7 +287,17 @@ mod tests {
             page: page * PAGE..(page + 1) * PAGE,
             changed: changed.into_iter().collect(),
         };
-        streams.in_flight.races(&[touch]).len()
+        let races = streams.in_flight.races(std::slice::from_ref(&touch)).len();
+        assert!(races == 0 || streams.in_flight.undecided(&[touch]) == 0);
+        races
+    }
+
+    fn undecided(streams: &Streams, page: u64, changed: Option<Range<u64>>) -> u64 {
+        let touch = HostTouch {
+            page: page * PAGE..(page + 1) * PAGE,
+            changed: changed.into_iter().collect(),
+        };
+        streams.in_flight.undecided(&[touch])
     }
 
     #[test]
@@ -281,9 +311,15 @@ mod tests {
         let changes = |range: Range<u64>| found(&writes, 2001, Some(range));
         assert_eq!(changes(second + half - 4..second + half), 1);
         assert_eq!(changes(second + half..second + half + 4), 0);
+        // The host may have read what is written of the second page, also where it has changed other bytes.
+        assert_eq!(undecided(&writes, 2001, None), 1);
+        let other = second + half..second + half + 4;
+        assert_eq!(undecided(&writes, 2001, Some(other)), 1);
+        assert_eq!(undecided(&writes, 2002, None), 0);
         // What is only read may be read.
         let reads = after(&[Some((READ, first..first + PAGE))]);
         assert_eq!(found(&reads, 2000, None), 0);
+        assert_eq!(undecided(&reads, 2000, None), 0);
         assert_eq!(found(&reads, 2000, Some(first..first + 1)), 1);
         // The host cannot access the device's own memory.
         let own = after(&[Some((WRITE, 0..PAGE))]);
