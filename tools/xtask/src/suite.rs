@@ -5,11 +5,13 @@
 //! systems count tests by it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
+use serde::Deserialize;
 
 use crate::apps::ahead::Ahead;
 use crate::command;
@@ -58,7 +60,7 @@ impl Step {
     fn title(self) -> &'static str {
         match self {
             Step::Fmt => "cargo fmt --check",
-            Step::Clippy => "cargo clippy",
+            Step::Clippy => "clippy",
             Step::Toolkit => "find or fetch nvcc and z3",
             Step::Unit => "unit tests and file tests",
             Step::Dist => "build the tests, the command and its libraries",
@@ -128,15 +130,7 @@ pub fn apps(workspace: &Workspace, arguments: &[String]) -> Result<bool> {
 fn run_step(workspace: &Workspace, step: Step, summary_line: &mut SummaryLine) -> Result<()> {
     match step {
         Step::Fmt => command::run(&mut workspace.cargo(&["fmt", "--all", "--check"])),
-        Step::Clippy => command::run(&mut workspace.cargo(&[
-            "clippy",
-            "--quiet",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ])),
+        Step::Clippy => clippy(workspace),
         Step::Toolkit => toolkit::ensure_all().map(|_| ()),
         Step::Unit => unit(workspace, summary_line),
         Step::Dist => dist::build(workspace, Profile::Test).map(|_| ()),
@@ -153,6 +147,50 @@ fn run_step(workspace: &Workspace, step: Step, summary_line: &mut SummaryLine) -
             stream(&mut apps_command(workspace, &toolkit), summary_line)
         }
     }
+}
+
+/// Lints everything. Where clippy stands in the compiler's place, as in `.ci/run`, that is the build itself, which no later
+/// step repeats.
+fn clippy(workspace: &Workspace) -> Result<()> {
+    let wrapper = std::env::var_os("RUSTC_WORKSPACE_WRAPPER").map(PathBuf::from);
+    if !wrapper.is_some_and(|wrapper| wrapper.ends_with("clippy-driver")) {
+        let arguments = ["clippy", "--quiet", "--workspace", "--all-targets"];
+        let mut cargo = workspace.cargo(&arguments);
+        return command::run(cargo.args(["--", "-D", "warnings"]));
+    }
+    let mut cargo = workspace.cargo(&["test", "--workspace", "--all-targets", "--no-run"]);
+    cargo.args(["--quiet", "--message-format=json"]);
+    let output = cargo.stderr(Stdio::inherit()).output();
+    let output = output.context("cannot start cargo")?;
+    let said = diagnostics(&String::from_utf8_lossy(&output.stdout));
+    for text in &said {
+        eprint!("{text}");
+    }
+    match (output.status.success(), said.len()) {
+        (true, 0) => Ok(()),
+        (true, warnings) => bail!("{warnings} warnings"),
+        (false, _) => bail!("{} failed", command::describe(&cargo)),
+    }
+}
+
+/// A line of `cargo --message-format=json`.
+#[derive(Deserialize)]
+struct Message {
+    message: Option<Diagnostic>,
+}
+
+#[derive(Deserialize)]
+struct Diagnostic {
+    rendered: String,
+}
+
+/// What the compiler and clippy have to say, of the lines that cargo prints.
+fn diagnostics(lines: &str) -> Vec<String> {
+    let messages = lines.lines().filter_map(|line| {
+        let message: Message = serde_json::from_str(line).ok()?;
+        Some(message.message?.rendered)
+    });
+    messages.collect()
 }
 
 /// Every test of the workspace; the programs, which want to come last, count as ignored.
@@ -260,5 +298,14 @@ mod tests {
             line.last(false),
             Some("test result: FAILED. 2 passed; 1 failed")
         );
+    }
+
+    #[test]
+    fn what_the_compiler_says_is_found_among_what_it_makes() {
+        let lines = "{\"reason\":\"compiler-artifact\",\"fresh\":true}\n\
+                     {\"reason\":\"compiler-message\",\"message\":{\"rendered\":\"warning: unused\",\"level\":\"warning\"}}\n\
+                     no line of cargo\n{\"reason\":\"build-finished\",\"success\":true}\n";
+        assert_eq!(diagnostics(lines), ["warning: unused"]);
+        assert!(diagnostics("{\"reason\":\"build-finished\",\"success\":true}").is_empty());
     }
 }
