@@ -83,7 +83,11 @@ pub struct HappensBefore {
 
 impl HappensBefore {
     pub(crate) fn new(instructions: Arc<Instructions>, shape: Shape, model: Option<Model>) -> Self {
-        let wanted = model != Some(Model::Ptx) && instructions.stores_strongly;
+        let wanted = match model {
+            Some(Model::Ptx) => false,
+            None => instructions.stores_strongly,
+            Some(Model::Scoped) => instructions.stores_strongly || instructions.exchanges_to_store,
+        };
         Self {
             strong: wanted.then(|| Strong::new(shape, instructions.looks)),
             barriers: None,
