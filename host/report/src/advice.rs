@@ -188,12 +188,25 @@ fn in_cuda(race: &log::Race, accesses: &[Access; 2], sources: &Sources) -> Advic
     }
 }
 
-/// An asynchronous copy and an access that race because a barrier is missing, not a wait: an mbarrier is used before its
-/// initialisation is ordered, or the copy of the next round fills a buffer while threads still read it.
+/// An asynchronous copy and an access that race because something else is missing than a wait for the copy: an mbarrier is
+/// used before its initialisation is ordered, or the copy of the next round fills a buffer while threads still read it.
 fn lacks_order(race: &log::Race, accesses: &[Access; 2]) -> bool {
-    let next = race.repair.as_ref().is_some_and(|repair| repair.only_back);
-    let reused = race.precedes_issue && next;
+    let known = race.repair.as_ref();
+    let next = known.is_some_and(|repair| repair.only_back);
+    let reused = race.precedes_issue && next || known.is_some_and(|of| is_refilled(of, accesses));
     race.why == Why::Asynchronous && (reused || blocks::initialises(race, accesses))
+}
+
+/// The code waits at an mbarrier between the copy and the access, and does not wait between the access and the next copy.
+fn is_refilled(repair: &log::Repair, [earlier, later]: &[Access; 2]) -> bool {
+    repair.unwaited.as_ref().is_some_and(|unwaited| {
+        let before = if unwaited.before_earlier {
+            earlier
+        } else {
+            later
+        };
+        unwaited.is_between && unwaited.is_waited_back && before.op == Op::Cp
+    })
 }
 
 /// The second access is an asynchronous copy. The code makes the first access after the copy and does not wait in between;
@@ -516,10 +529,17 @@ fn help(
     if waits {
         return asynchronous(race, accesses, sources);
     }
-    let known = race.cause.is_some() || !race.decided || race.why != Why::Unordered;
-    if !known
-        && !strong
-        && let Some(help) = locks::unguarded(accesses, sources)
+    let by_lock = match race.why {
+        Why::Unordered => !strong,
+        // A lock also orders volatile data.
+        Why::Strong => true,
+        _ => false,
+    };
+    if by_lock
+        && race.cause.is_none()
+        && race.decided
+        && let Some(help) =
+            locks::unguarded(accesses, sources).or_else(|| locks::by_text(race, accesses, sources))
     {
         let cause = causes::Cause {
             what: "lock".to_owned(),

@@ -8,7 +8,7 @@ use crate::log::{self, Level};
 use crate::model::{Access, HeldLock, Op};
 use crate::rules::RuleId;
 use crate::source::Sources;
-use crate::{advice, words};
+use crate::{advice, remedy, words};
 
 /// What keeps a lock from ordering those who held it.
 #[derive(Debug, PartialEq)]
@@ -88,16 +88,14 @@ pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     let mut missing = Vec::new();
     let mut wanted = Vec::new();
     let mut narrowed = false;
-    let enter = |side: &HeldLock| format!("after the lock is taken at {}", side.taken);
-    let leave = |released: &String| format!("before the lock is released at {released}");
     // Whoever leaves first and enters next: in this run, and in one that has them the other way around.
     let this = [
-        (now.entry, Some(enter(now))),
+        (now.entry, Some(enter(&now.taken))),
         (before.exit, Some(leave(given_back))),
     ];
     let other = [
-        (before.entry, Some(enter(before))),
-        (now.exit, now.released.as_ref().map(leave)),
+        (before.entry, Some(enter(&before.taken))),
+        (now.exit, now.released.as_deref().map(leave)),
     ];
     let places = match race.why {
         log::Why::LockOrder => Vec::from(other),
@@ -125,10 +123,6 @@ pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
     if missing.is_empty() {
         return None;
     }
-    let fence = match race.level {
-        Level::Grid => "__threadfence()",
-        Level::Cta | Level::Warp => "__threadfence_block()",
-    };
     Some(Fault {
         rule: if narrowed {
             RuleId::NarrowScope
@@ -139,9 +133,29 @@ pub(crate) fn fault(race: &log::Race, accesses: &[Access; 2]) -> Option<Fault> {
             "both threads hold the same lock, but {}",
             missing.join(", and ")
         ),
-        help: format!("put `{fence}` {}", wanted.join(", and ")),
+        help: put_fence(race.level, &wanted),
         narrow: None,
     })
+}
+
+/// What all accesses need that one lock is to order.
+const SAME: &str = "hold the same lock around both accesses";
+
+fn enter(taken: &str) -> String {
+    format!("after the lock is taken at {taken}")
+}
+
+fn leave(released: &str) -> String {
+    format!("before the lock is released at {released}")
+}
+
+/// The fences that are missing for threads as far apart as the level says.
+fn put_fence(level: Level, places: &[String]) -> String {
+    let fence = match level {
+        Level::Grid => "__threadfence()",
+        Level::Cta | Level::Warp => "__threadfence_block()",
+    };
+    format!("put `{fence}` {}", places.join(", and "))
 }
 
 fn is_same(a: &HeldLock, b: &HeldLock) -> bool {
@@ -205,7 +219,11 @@ pub(crate) fn unguarded(accesses: &[Access; 2], sources: &Sources) -> Option<Str
     let Some((bare, lock)) = one_sided(accesses) else {
         return differ(accesses).then(|| remedy(accesses));
     };
-    let bare = &accesses[bare];
+    (!lock.shared).then(|| hold(&lock.taken, &accesses[bare], sources))
+}
+
+/// What orders an access under no lock with those under the lock that is taken at a place.
+fn hold(taken: &str, bare: &Access, sources: &Sources) -> String {
     let harmless = match bare.op {
         Op::Ld => {
             "; if an old value does no harm there, make both accesses atomic instead (`cuda::atomic_ref` of device scope)"
@@ -213,11 +231,40 @@ pub(crate) fn unguarded(accesses: &[Access; 2], sources: &Sources) -> Option<Str
         _ => "",
     };
     let place = advice::place(bare, sources);
-    (!lock.shared).then(|| {
-        format!(
-            "hold the lock taken at {} around the {place} too{harmless}",
-            lock.taken
-        )
+    format!("hold the lock taken at {taken} around the {place} too{harmless}")
+}
+
+/// The same of volatile or relaxed accesses, by the locks that the text of the function shows: runs on a GPU show no others.
+pub(crate) fn by_text(
+    race: &log::Race,
+    accesses: &[Access; 2],
+    sources: &Sources,
+) -> Option<String> {
+    let [first, second] = &race.repair.as_ref()?.locked;
+    if race.why != log::Why::Strong || accesses.iter().any(|access| !access.locks.is_empty()) {
+        return None;
+    }
+    let at = |place: &log::CodeLocation| remedy::at(place, sources);
+    let (one, other) = match (first, second) {
+        (None, None) => return None,
+        (None, Some(held)) => return Some(hold(&at(&held.taken), &accesses[0], sources)),
+        (Some(held), None) => return Some(hold(&at(&held.taken), &accesses[1], sources)),
+        (Some(one), Some(other)) => (one, other),
+    };
+    let mut missing = Vec::new();
+    for held in [one, other] {
+        missing.extend(held.no_entry_fence.then(|| enter(&at(&held.taken))));
+        missing.extend(held.no_exit_fence.then(|| leave(&at(&held.released))));
+    }
+    let mut places: Vec<String> = Vec::new();
+    for place in missing {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    Some(match places.is_empty() {
+        true => SAME.to_owned(),
+        false => put_fence(race.level, &places),
     })
 }
 
@@ -230,7 +277,7 @@ pub(crate) fn remedy(accesses: &[Access; 2]) -> String {
         );
     }
     let Some((bare, guarded)) = one_sided(accesses) else {
-        return "hold the same lock around both accesses".to_owned();
+        return SAME.to_owned();
     };
     let bare = ["first", "second"][bare];
     format!(
@@ -334,5 +381,50 @@ mod tests {
         let two = sides(held(), vec![lock(68, None, None)]);
         assert!(lock_order(&two).contains("not the same one"));
         assert!(remedy(&two).contains("the same lock"));
+    }
+
+    #[test]
+    fn the_text_shows_locks_that_a_run_does_not() {
+        let (_folder, sources) = Sources::of_text("");
+        let locked = |fenced: bool| {
+            Some(log::Locked {
+                taken: log::CodeLocation {
+                    line: 3,
+                    ..log::CodeLocation::default()
+                },
+                released: log::CodeLocation {
+                    line: 9,
+                    ..log::CodeLocation::default()
+                },
+                no_entry_fence: !fenced,
+                no_exit_fence: !fenced,
+            })
+        };
+        let of = |locked, accesses: [Access; 2]| {
+            let race = log::Race {
+                why: log::Why::Strong,
+                level: Level::Grid,
+                repair: Some(log::Repair {
+                    locked,
+                    ..log::Repair::default()
+                }),
+                ..log::Race::default()
+            };
+            by_text(&race, &accesses, &sources)
+        };
+        let bare = || sides(Vec::new(), Vec::new());
+        assert_eq!(of([None, None], bare()), None);
+        let one = of([locked(true), None], bare()).unwrap();
+        assert!(
+            one.contains("taken at line 3 of the PTX around the"),
+            "{one}"
+        );
+        assert_eq!(
+            of([locked(false), locked(true)], bare()).unwrap(),
+            "put `__threadfence()` after the lock is taken at line 3 of the PTX, and before the lock is released at line 9 of the PTX"
+        );
+        assert_eq!(of([locked(true), locked(true)], bare()).unwrap(), SAME);
+        let known = sides(vec![lock(64, None, None)], Vec::new());
+        assert_eq!(of([locked(true), None], known), None);
     }
 }

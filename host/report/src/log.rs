@@ -20,8 +20,8 @@ pub use call::Call;
 pub use fault::VARIABLE as FAULT_VARIABLE;
 pub use file::{EXTENSION, LogFile, Lost, Writer, log_of, read, read_lost, refused};
 pub use repair::{
-    Around, Barrier, Cause, CodeLocation, Counted, Neighbour, Outside, Passed, Point, Repair,
-    Unwaited, Update, Word,
+    Around, Barrier, Cause, CodeLocation, Counted, EarlyArrival, Locked, Neighbour, Outside,
+    Passed, Point, Repair, Unwaited, Update, Word,
 };
 pub use site::{Act, Op, Site};
 pub use stray::{Stray, StraySpace};

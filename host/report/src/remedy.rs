@@ -49,6 +49,13 @@ pub(crate) enum Remedy {
         /// The calls that wait, as code.
         calls: &'static str,
     },
+    /// A thread arrives at a barrier of the block before its access, which the other thread waits for there.
+    ArriveLater {
+        /// `first` or `second`.
+        thread: &'static str,
+        /// Where it arrives.
+        arrival: String,
+    },
     /// Only some threads of the block come to either access, so that no barrier fits between them.
     OutOfBranch(Option<String>),
     /// Some threads have left before both accesses.
@@ -96,6 +103,9 @@ impl Remedy {
             ),
             Remedy::Unwaited { before, arrival, calls } => format!(
                 "before the {before}, wait for the mbarrier at which the other thread arrives at {arrival} ({calls})"
+            ),
+            Remedy::ArriveLater { thread, arrival } => format!(
+                "let the {thread} thread arrive after its access, and not before, at the barrier at which it arrives at {arrival} (`barrier.arrive`)"
             ),
             Remedy::OneWriter => "let one thread write the element, or give each thread an element of its own: no barrier orders threads that execute the same write".to_owned(),
             Remedy::OutOfBranch(branch) => format!(
@@ -191,6 +201,10 @@ impl Remedy {
                 what: "mbarrier".to_owned(),
                 places: [arrival.clone()].into(),
             },
+            Remedy::ArriveLater { arrival, .. } => Cause {
+                what: "arrival".to_owned(),
+                places: [arrival.clone()].into(),
+            },
             Remedy::OutOfBranch(Some(at)) | Remedy::Left(at) => Cause {
                 what: "branch".to_owned(),
                 places: [at.clone()].into(),
@@ -281,6 +295,13 @@ pub(crate) fn choose(race: &log::Race, accesses: &[Access; 2], sources: &Sources
                 before: crate::advice::place(before, sources),
                 arrival: at(&unwaited.arrival, sources),
                 calls: waits(&unwaited.arrival),
+            };
+        }
+        let early = repair.early_arrival.as_ref();
+        if let Some(early) = early.filter(|_| points.is_empty()) {
+            return Remedy::ArriveLater {
+                thread: if early.by_later { "second" } else { "first" },
+                arrival: at(&early.arrival, sources),
             };
         }
     }

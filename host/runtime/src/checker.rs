@@ -454,7 +454,6 @@ impl Checker {
                     flag_written: None,
                     own_flag: false,
                     flag_read: None,
-                    flag_read_late: None,
                 },
             ));
         }

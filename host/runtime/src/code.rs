@@ -195,9 +195,17 @@ impl Code {
 
     /// What the text says of pairs of accesses, by their lines in the program's own PTX; those of one launch.
     pub(crate) fn known(&self, pairs: &[Pair]) -> Vec<Known> {
+        self.with_repairs(|repairs| repairs.of(pairs))
+    }
+
+    /// Whether barriers of the block stand on all paths between two lines of the program's own PTX, the first one first.
+    pub(crate) fn are_parted(&self, lines: [u32; 2]) -> bool {
+        self.with_repairs(|repairs| repairs.are_parted(lines))
+    }
+
+    fn with_repairs<T>(&self, ask: impl FnOnce(&mut Repairs) -> T) -> T {
         let mut repairs = self.repairs.lock().unwrap_or_else(PoisonError::into_inner);
-        let repairs = repairs.get_or_insert_with(|| Repairs::new(Arc::clone(self.module())));
-        repairs.of(pairs)
+        ask(repairs.get_or_insert_with(|| Repairs::new(Arc::clone(self.module()))))
     }
 }
 

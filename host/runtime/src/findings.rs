@@ -243,7 +243,10 @@ impl Findings {
         let misused = self.misuses.keys().map(|of| [of.before, of.now]);
         let held = self.found.iter().flat_map(|found| found.locks.iter());
         let locked = held.flatten().flat_map(locking::sites);
-        let flags = self.found.iter().filter_map(|found| found.flag);
+        let flags = self.found.iter().flat_map(|found| {
+            let late = found.read_late.map(|(_, flag)| flag);
+            found.flag.into_iter().chain(late)
+        });
         let flags = flags.flat_map(|flag| flag.written.into_iter().chain(flag.read));
         pairs
             .chain(misused)

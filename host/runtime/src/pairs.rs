@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use shadow::hb::{
-    Cause, Engine, Enough, Flag, Held, Location, LockOrder, Predicted, Race, Rule, Time, Unordered,
-    Warp,
+    Cause, Engine, Enough, Flag, Held, LaterAccess, Location, LockOrder, Predicted, Race, Rule,
+    Unordered, Warp,
 };
 
 use crate::happens_before::each;
@@ -47,8 +47,8 @@ pub(crate) struct Found {
     pub(crate) span: [u64; 2],
     /// What would have ordered the witness.
     pub(crate) cause: Option<Cause>,
-    /// The flag was read after both accesses; see [`Engine::flag_read_late`].
-    pub(crate) flag_read_late: bool,
+    /// What would have ordered them by a flag that was read after both, with that flag; see [`Engine::flag_read_late`].
+    pub(crate) read_late: Option<(Cause, Flag)>,
     /// See [`Engine::precedes_issue`].
     pub(crate) precedes_issue: bool,
     /// By which flag or counter.
@@ -67,13 +67,13 @@ pub(crate) struct Open {
     witness: bool,
 }
 
-/// A pair whose witness has no cause.
+/// A pair whose witness has no cause, or one that a flag may take the place of that is read later.
 #[derive(Debug)]
 struct Unexplained {
     pair: usize,
     race: Race,
-    /// When the later access was made; see [`Engine::made`].
-    made: Time,
+    /// See [`Engine::made`].
+    made: LaterAccess,
 }
 
 /// Races by pair of sites.
@@ -192,7 +192,7 @@ impl Pairs {
                     ascending: is_ascending(&race),
                     span: [race.location.address(); 2],
                     cause: None,
-                    flag_read_late: false,
+                    read_late: None,
                     precedes_issue: false,
                     flag: None,
                     locks: Default::default(),
@@ -321,8 +321,9 @@ impl Pairs {
             found.flag = found.flag.filter(|_| found.cause.is_some());
             found.locks = lock_order.locks_of(&found.race);
             let made = engine.made(&found.race);
-            found.flag_read_late = false;
-            if let (None, Some(made)) = (found.cause, made) {
+            found.read_late = None;
+            // A flag that was written too early may not be the one that was to be waited for.
+            if let (None | Some(Cause::Early), Some(made)) = (found.cause, made) {
                 let race = found.race;
                 for side in [race.earlier, race.later] {
                     let of_cta = self.unexplained.entry(side.thread.cta).or_default();
@@ -345,14 +346,12 @@ impl Pairs {
         };
         unexplained.retain(|of| {
             let found = &mut self.found[of.pair];
-            if found.race != of.race || found.cause.is_some() {
+            if found.race != of.race || found.read_late.is_some() {
                 return false;
             }
             let mut readers = each(lanes).map(|lane| warp.lane(lane));
             let late = readers.find_map(|reader| engine.flag_read_late(&of.race, of.made, reader));
-            if let Some((cause, flag)) = late {
-                (found.cause, found.flag, found.flag_read_late) = (Some(cause), Some(flag), true);
-            }
+            found.read_late = late;
             late.is_none()
         });
         if unexplained.is_empty() {

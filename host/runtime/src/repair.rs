@@ -7,9 +7,11 @@
 //! The races of a launch are looked at together: of several places the one that orders most of them is taken, so that
 //! races which one barrier repairs are known to have one cause.
 
+mod arrivals;
 mod counter;
 mod divergence;
 mod flow;
+mod locked;
 mod points;
 mod stored;
 mod update;
@@ -48,8 +50,6 @@ pub(crate) struct Pair {
     /// The thread of the earlier access has written that flag.
     pub(crate) own_flag: bool,
     pub(crate) flag_read: Option<u32>,
-    /// That was after both accesses; which of them should have waited for it.
-    pub(crate) flag_read_late: Option<usize>,
 }
 
 impl Pair {
@@ -68,30 +68,20 @@ impl Pair {
 pub(crate) struct Known {
     /// What orders them; none when they stand in different functions.
     pub(crate) repair: Option<Repair>,
-    /// What it says against a cause.
-    pub(crate) refuted: Refuted,
+    /// The accesses are an update that no thread repeats. It has to become atomic; waiting at an mbarrier that one side
+    /// comes by would order two threads only.
+    is_one_update: bool,
     /// Barriers around each of them; empty as well then.
     pub(crate) around: Vec<Around>,
     /// They are stores of the same constant.
     pub(crate) same_value: bool,
 }
 
-/// What the text says against the cause that a run has shown.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Refuted {
-    /// The flag was read too late in this run, and no path without a barrier leads from there to the access that ought to
-    /// wait: that barrier is not what is missing.
-    is_behind: bool,
-    /// The accesses are an update that no thread repeats. It has to become atomic; waiting at an mbarrier that one side
-    /// comes by would order two threads only.
-    is_one_update: bool,
-}
-
 impl Known {
     /// Adds it to a race of the two.
     pub(crate) fn put_in(self, race: &mut log::Race) {
         let waits = matches!(race.cause, Some(Cause::NoWait | Cause::NoArrival));
-        if self.refuted.is_behind || self.refuted.is_one_update && waits {
+        if self.is_one_update && waits {
             (race.cause, race.flag) = (None, None);
         }
         race.repair = self.repair;
@@ -110,6 +100,15 @@ impl Repairs {
         }
     }
 
+    /// Whether barriers of the block stand on all paths from the first of two lines of a function to the second.
+    pub(crate) fn are_parted(&self, lines: [u32; 2]) -> bool {
+        within(&self.module, lines).is_some_and(|(function, way)| {
+            let body = function.body.as_ref();
+            let flow = body.and_then(|body| Flow::new(&self.module, function, body));
+            flow.is_some_and(|flow| !flow.reaches(way, &[], RequiredOrder::Block))
+        })
+    }
+
     /// What there is to know of pairs of accesses, those of one launch.
     pub(crate) fn of(&mut self, pairs: &[Pair]) -> Vec<Known> {
         let new: Vec<Pair> = pairs
@@ -121,7 +120,7 @@ impl Repairs {
         for pair in new {
             let known = Known {
                 repair: None,
-                refuted: Refuted::default(),
+                is_one_update: false,
                 around: Vec::new(),
                 same_value: stored::same(&self.module, pair.lines),
             };
@@ -135,10 +134,10 @@ impl Repairs {
         for (line, pairs) in functions {
             let chosen = self.chosen.entry(line).or_default();
             let repairs = together(&self.module, line, &pairs, chosen, &racing);
-            for (found, (repair, around, refuted)) in pairs.iter().zip(repairs) {
+            for (found, (repair, around, is_one_update)) in pairs.iter().zip(repairs) {
                 if let Some(known) = self.known.get_mut(&found.pair) {
                     known.repair = Some(repair);
-                    known.refuted = refuted;
+                    known.is_one_update = is_one_update;
                     known.around = around.into();
                 }
             }
@@ -168,7 +167,8 @@ struct Found {
     sites: [usize; 2],
 }
 
-/// The repairs for pairs of accesses in the function that begins on a line. `chosen` has what orders other pairs, `racing`
+/// The repairs for pairs of accesses in the function that begins on a line, and whether they are one update that no thread
+/// repeats. `chosen` has what orders other pairs, `racing`
 /// the lines of all races.
 fn together(
     module: &Module,
@@ -176,7 +176,7 @@ fn together(
     pairs: &[Found],
     chosen: &mut Chosen,
     racing: &HashSet<u32>,
-) -> Vec<(Repair, [Around; 2], Refuted)> {
+) -> Vec<(Repair, [Around; 2], bool)> {
     let mut functions = module.functions();
     let of_line = |of: &&Function| module.line_column(of.span.start).0 == line;
     let found = functions.find(of_line).and_then(|function| {
@@ -217,6 +217,7 @@ fn together(
         })
     };
     let (polls, spins) = (ptx::polls(module, function), ptx::spins(module, function));
+    let takes = ptx::takes(module, function);
     let repairs = pairs.iter().zip(places).map(|(found, places)| {
         let Found { pair, sites } = found;
         let around = sites.map(|at| flow.around(at));
@@ -261,7 +262,10 @@ fn together(
                     spins || polls.contains(read) && !op.is_strong()
                 })
             }),
-            unwaited: of_block.then(|| flow.unwaited(*sites)).flatten(),
+            unwaited: of_block
+                .then(|| arrivals::unwaited(&flow, *sites))
+                .flatten(),
+            early_arrival: of_block.then(|| arrivals::early(&flow, *sites)).flatten(),
             waits: places.waits,
             completes: sites.iter().find_map(|&at| flow.completes(at)),
             between_calls: of_block
@@ -271,19 +275,13 @@ fn together(
             is_straight: flow.precedes(sites[0], sites[1]) || flow.precedes(sites[1], sites[0]),
             only_back: of_block && flow.only_back(*sites),
             unfinished: of_block && flow.unfinished(*sites),
+            locked: sites.map(|at| locked::at(&flow, &takes, at, pair.level)),
         };
-        let read = pair.flag_read.and_then(|line| flow.on_line(line));
-        let is_behind = pair.flag_read_late.zip(read).is_some_and(|(side, read)| {
-            !flow.reaches([read, sites[side]], &[], RequiredOrder::Block)
-        });
-        let refuted = Refuted {
-            is_behind,
-            is_one_update: repair.update.is_some()
-                && !flow.reaches([sites[0]; 2], &[], RequiredOrder::Nothing),
-        };
-        (repair, around, refuted)
+        let is_one_update =
+            repair.update.is_some() && !flow.reaches([sites[0]; 2], &[], RequiredOrder::Nothing);
+        (repair, around, is_one_update)
     });
-    let mut repairs: Vec<(Repair, [Around; 2], Refuted)> = repairs.collect();
+    let mut repairs: Vec<(Repair, [Around; 2], bool)> = repairs.collect();
     // If another race needs the same barrier anyway, that barrier also stands on the path that skips this one.
     let places = |of: &Repair| -> Vec<u32> { of.points.iter().map(|point| point.place).collect() };
     let needed = repairs.iter().filter(|(of, ..)| of.passed.is_none());

@@ -35,6 +35,7 @@
 //! - [`mod@cfg`]: basic blocks, edges, dominators and post-dominators.
 //! - [`dataflow`]: writes and reads of registers, and which write reaches which read.
 //! - [`waits()`]: strong loads that a loop waits for, [`polls()`], those of one address, and [`spins()`], weak ones.
+//! - [`takes()`]: swaps that a loop repeats, as taking a lock does.
 //! - [`counts()`]: atomics that count threads so that the last one can be recognised.
 //! - [`versions()`]: looks at a version before and after what it guards.
 //! - [`narrow()`]: accesses to a word that stand for accesses to 8 or 16 bits of it.
@@ -79,4 +80,4 @@ pub use parsed::Parsed;
 pub use signals::{Signals, signals};
 pub use types::Class;
 pub use versions::{Versions, versions};
-pub use waits::{polls, spins, waits};
+pub use waits::{polls, spins, takes, waits};

@@ -38,6 +38,14 @@ pub fn spins(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize
     staying(module, function, reads_weakly, only_reads)
 }
 
+/// The statements of a body that are swaps and decide the exit of a loop around them, as taking a lock does.
+pub fn takes(module: &Module, function: &crate::ast::Function) -> BTreeSet<usize> {
+    match (function.body.as_ref(), Cfg::of(module, function)) {
+        (Some(body), Some(cfg)) => among(body, &cfg, &Dataflow::new(body), swaps, |_, _| ()),
+        _ => BTreeSet::new(),
+    }
+}
+
 /// Those of the instructions that `is_one` names which decide the exit of a loop around them, and whose address does not
 /// change there. The loop has no other instructions than those that `may_have` names.
 fn staying(
@@ -119,9 +127,14 @@ fn among(
 /// True for what may observe a signal.
 fn reads(instruction: &Instruction) -> bool {
     isa::memory(instruction).is_some_and(|op| {
-        let swap = instruction.has("cas") && !keeps(instruction) || instruction.has("exch");
+        let swap = swaps(instruction);
         op.is_strong() && (op.kind == MemoryKind::Load || op.kind == MemoryKind::Rmw && !swap)
     })
+}
+
+/// True for an atomic that writes another value than it has found.
+fn swaps(instruction: &Instruction) -> bool {
+    instruction.has("cas") && !keeps(instruction) || instruction.has("exch")
 }
 
 /// True for a compare-and-swap that writes the value that it has compared with: it only reads.

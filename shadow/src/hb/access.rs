@@ -86,10 +86,10 @@ impl Engine {
                 if let (Some(heard), Some(cta)) = (heard, self.ctas.get_mut(&warp.cta)) {
                     cta.heard.insert((warp.warp, lane), heard);
                 }
-                let stores = access.kind == OpKind::Store
-                    || access.kind != OpKind::Load && self.atomics == Atomics::Signal;
+                let signals = matches!(self.atomics, Atomics::Signal | Atomics::Count);
+                let stores = access.kind == OpKind::Store || access.kind != OpKind::Load && signals;
                 if stores && access.order.scope().is_some() {
-                    self.stored(warp.lane(lane), key, access.order);
+                    self.stored(warp.lane(lane), key, access);
                 }
                 changed |= self.synchronise(warp.lane(lane), access, key);
             }

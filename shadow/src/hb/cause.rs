@@ -7,8 +7,9 @@ use events::{Acquire, Scope};
 use super::clock::Time;
 use super::cta::Heard;
 use super::history::WORD;
+use super::release::Fence;
 use super::thread::{Epoch, Id, Party, Thread};
-use super::{Engine, Location, MemoryOrder, Race, Rule};
+use super::{Access, Engine, Location, MemoryOrder, Race, Rule};
 
 /// What would have ordered the accesses of a race, had it been right.
 pub type Cause = events::Cause<Thread>;
@@ -38,16 +39,51 @@ pub(crate) struct StrongStore {
     cta: Time,
     /// The writer's own time at the release that goes with the store; 0 if there is none.
     released: Time,
+    /// The same of one of gpu scope or wider.
+    published: Time,
     /// The number of earlier strong stores to the location.
     number: u32,
 }
 
-/// The last strong store of a thread to a location.
+/// A strong store of a thread to a location.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OwnStore {
+struct OwnStore {
     store: StrongStore,
     /// The store itself is a release.
     releases: bool,
+    site: u32,
+}
+
+/// The last two strong stores of a thread to a location. At the counter of a barrier that is used again, the thread may have
+/// arrived once more when others go on from its first arrival.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnStores {
+    last: OwnStore,
+    before: Option<OwnStore>,
+}
+
+impl OwnStores {
+    fn all(&self) -> impl Iterator<Item = &OwnStore> {
+        self.before.iter().chain([&self.last])
+    }
+}
+
+/// A flag that a thread has written, as others may have observed it.
+#[derive(Clone, Copy, Debug)]
+struct WrittenFlag {
+    key: u64,
+    writer: Thread,
+    /// See [`StrongStore`].
+    published: Time,
+}
+
+/// The later access of a race, when it was made.
+#[derive(Clone, Copy, Debug)]
+pub struct LaterAccess {
+    /// The time of its thread.
+    pub time: Time,
+    /// Some thread of its CTA knew of the earlier access.
+    pub earlier_known: bool,
 }
 
 impl StrongStore {
@@ -57,6 +93,15 @@ impl StrongStore {
         of == me && time <= self.writer.time
             || of.cta == me.cta && (time <= self.cta || of.warp == me.warp && time <= self.warp)
     }
+
+    /// What the thread knew so of another one goes with the store, for all threads of the device.
+    fn publishes(&self, of: Thread, time: Time) -> bool {
+        match of == self.writer.thread {
+            true => time <= self.published,
+            false if time <= self.cta => self.cta < self.published,
+            false => self.warp < self.published,
+        }
+    }
 }
 
 /// What comes near to an order: the writer and the reader of the flag are not always the racing threads.
@@ -65,6 +110,8 @@ struct Nearest {
     location: Option<Location>,
     writer: Thread,
     reader: Thread,
+    /// Site of the write, where that is no longer the last one of the location.
+    written: Option<u32>,
 }
 
 impl Engine {
@@ -90,9 +137,14 @@ impl Engine {
             location,
             writer,
             reader,
+            written,
             ..
         } = self.close(race)?;
-        Some(self.between(location?, writer, reader))
+        let flag = self.between(location?, writer, reader);
+        Some(Flag {
+            written: written.or(flag.written),
+            ..flag
+        })
     }
 
     /// A word as the flag of a race, with who has written and read it as far as this engine remembers.
@@ -112,15 +164,22 @@ impl Engine {
         }
     }
 
-    /// A thread has made a strong store, or has written what a loop waits for by an atomic.
-    pub(crate) fn stored(&mut self, me: Thread, key: u64, order: MemoryOrder) {
+    /// A thread has made a strong store, or an atomic that counts or writes what a loop waits for.
+    pub(crate) fn stored(&mut self, me: Thread, key: u64, access: &Access) {
         let clocks = self.ctas.get(&me.cta).and_then(|cta| cta.known(me.warp));
         let Some(view) = clocks.map(|clocks| clocks.view(me.lane)) else {
             return;
         };
         let times = &view.times;
-        let releases = matches!(order, MemoryOrder::Release(_) | MemoryOrder::AcqRel(_));
-        let fences = view.fences.iter().map(|fence| fence.times.own);
+        let releases = matches!(
+            access.order,
+            MemoryOrder::Release(_) | MemoryOrder::AcqRel(_)
+        );
+        let wide = access.order.scope() >= Some(Scope::Gpu);
+        let fences = || view.fences.iter();
+        let last = |fences: &mut dyn Iterator<Item = &Fence>| {
+            fences.map(|fence| fence.times.own).max().unwrap_or(0)
+        };
         let before = self.strong_stores.get(&key);
         let number = before.map_or(0, |store| store.number.saturating_add(1));
         let time = times.own;
@@ -130,13 +189,24 @@ impl Engine {
             cta: times.cta,
             released: match releases {
                 true => time,
-                false => fences.max().unwrap_or(0),
+                false => last(&mut fences()),
+            },
+            published: match releases && wide {
+                true => time,
+                false => last(&mut fences().filter(|fence| fence.scope >= Scope::Gpu)),
             },
             number,
         };
-        if self.own_stores.len() < STRONG_STORES || self.own_stores.contains_key(&(me, key)) {
-            let own = OwnStore { store, releases };
-            self.own_stores.insert((me, key), own);
+        let own = self.own_stores.get(&(me, key));
+        if self.own_stores.len() < STRONG_STORES || own.is_some() {
+            let last = OwnStore {
+                store,
+                releases,
+                site: access.site,
+            };
+            let before = own.map(|own| own.last);
+            self.own_stores
+                .insert((me, key), OwnStores { last, before });
         }
         if self.strong_stores.len() < STRONG_STORES || self.strong_stores.contains_key(&key) {
             self.strong_stores.insert(key, store);
@@ -155,29 +225,46 @@ impl Engine {
     /// handed the flag on since.
     fn stored_without_release(&self, access: Epoch, key: u64, store: &StrongStore) -> bool {
         let own = self.own_stores.get(&(access.thread, key));
-        own.is_some_and(|own| {
+        own.is_some_and(|OwnStores { last: own, .. }| {
             !own.releases
                 && own.store.writer.time == access.time
                 && own.store.number <= store.number
         })
     }
 
-    /// The first thread of the CTA of an access that knew of the access when it stored to a counter, without the store being a
-    /// release; its store is `store` or an earlier one.
+    /// The first thread of the CTA of an access that knew of the access when it stored to a counter, without a
+    /// release of gpu scope, and the site of that store: the one with a number or an earlier one.
     fn counted_without_release(
         &self,
         access: Epoch,
         key: u64,
-        store: &StrongStore,
-    ) -> Option<Thread> {
-        let stores = self.own_stores.iter().filter(|((_, of), own)| {
-            *of == key
-                && !own.releases
-                && own.store.number <= store.number
-                && own.store.knew(access.thread, access.time)
+        number: u32,
+    ) -> Option<(Thread, u32)> {
+        let of_counter = self.own_stores.iter().filter(|((_, of), _)| *of == key);
+        let stores = of_counter.filter_map(|((thread, _), own)| {
+            let unreleased = own.all().find(|own| {
+                own.store.number <= number
+                    && own.store.knew(access.thread, access.time)
+                    && !own.store.publishes(access.thread, access.time)
+            })?;
+            Some((*thread, unreleased.site))
         });
-        let threads = stores.map(|((thread, _), _)| *thread);
-        threads.min_by_key(|thread| (thread.warp, thread.lane))
+        stores.min_by_key(|(thread, _)| (thread.warp, thread.lane))
+    }
+
+    /// The same of a counter that the writer of a flag has counted on later, before it released the flag: the barriers of
+    /// the grid that programs write by hand do so. Also gives the key of the counter.
+    fn counted_before(&self, access: Epoch, flag: &WrittenFlag) -> Option<(u64, Thread, u32)> {
+        let counters = self.own_stores.iter().filter(|((thread, key), _)| {
+            *thread == flag.writer && *key != flag.key && thread.cta != access.thread.cta
+        });
+        let counted = counters.filter_map(|((_, key), own)| {
+            let mut counts = { own.all() }.filter(|own| own.store.writer.time <= flag.published);
+            let (thread, site) = counts
+                .find_map(|own| self.counted_without_release(access, *key, own.store.number))?;
+            Some((*key, thread, site))
+        });
+        counted.min_by_key(|(key, ..)| *key)
     }
 
     fn close(&self, race: &Race) -> Option<Nearest> {
@@ -187,6 +274,7 @@ impl Engine {
                 location,
                 writer: writer(race, cause),
                 reader: race.later.thread,
+                written: None,
             });
         }
         self.across(race)
@@ -230,6 +318,7 @@ impl Engine {
                         location,
                         writer: by,
                         reader,
+                        written: None,
                     });
                 }
             }
@@ -247,6 +336,7 @@ impl Engine {
                 location: Some(Location::of(heard.key)),
                 writer: heard.writer.thread,
                 reader,
+                written: None,
             };
             if store.knew(them, race.time) {
                 return Some(nearest(Cause::NoRelease));
@@ -255,18 +345,58 @@ impl Engine {
                 early.get_or_insert_with(|| nearest(Cause::Early));
             }
         }
-        if early.is_some() || !matches!(race.location, Location::Global(_)) {
+        let global = matches!(race.location, Location::Global(_));
+        // The last thread that has counted, in this CTA or in another one, has released a flag.
+        let read = readers.iter().filter_map(|(_, heard)| {
+            let store = self.heard_store(heard)?;
+            let flag = WrittenFlag {
+                key: heard.key,
+                writer: store.writer.thread,
+                published: store.published,
+            };
+            Some(flag)
+        });
+        let written = self.own_stores.iter().filter_map(|(&(thread, key), own)| {
+            let StrongStore {
+                writer, published, ..
+            } = own.last.store;
+            let ahead = thread.cta == me.cta && times.get(me, thread) >= writer.time;
+            let flag = WrittenFlag {
+                key,
+                writer: thread,
+                published,
+            };
+            ahead.then_some(flag)
+        });
+        let counted = read.chain(written).filter_map(|flag| {
+            let (key, writer, site) = self.counted_before(earlier, &flag)?;
+            Some((key, writer, flag.writer, site))
+        });
+        let thread = |of: &Thread| (of.cta, of.warp, of.lane);
+        let first =
+            counted.min_by_key(|(key, writer, last, ..)| (*key, thread(writer), thread(last)));
+        if global && let Some((key, writer, last, site)) = first {
+            return Some(Nearest {
+                cause: Cause::NoRelease,
+                location: Some(Location::of(key)),
+                writer,
+                reader: last,
+                written: Some(site),
+            });
+        }
+        if early.is_some() || !global {
             return early;
         }
         // A counter that threads of other CTAs have counted on since.
         let counted = |&(reader, heard): &(Thread, Heard)| {
             let store = self.heard_store(&heard)?;
-            let writer = self.counted_without_release(earlier, heard.key, store)?;
+            let (writer, site) = self.counted_without_release(earlier, heard.key, store.number)?;
             Some(Nearest {
                 cause: Cause::NoRelease,
                 location: Some(Location::of(heard.key)),
                 writer,
                 reader,
+                written: Some(site),
             })
         };
         if let Some(found) = readers.iter().find_map(counted) {
@@ -283,6 +413,7 @@ impl Engine {
                         location: Some(Location::of(heard.key)),
                         writer: them,
                         reader,
+                        written: None,
                     });
                 }
                 let early = race.time > heard.writer.time;
@@ -296,42 +427,67 @@ impl Engine {
                     location: Some(Location::of(heard.key)),
                     writer: heard.writer.thread,
                     reader,
+                    written: None,
                 })
             })
     }
 
-    /// The time of the later thread of a race that was found just now, for [`Self::flag_read_late`]; none of a race that no flag
-    /// between CTAs would order.
-    pub fn made(&self, race: &Race) -> Option<Time> {
-        let me = race.later.thread;
+    /// When the later access of a race was made that was found just now, for [`Self::flag_read_late`]; none of a race that no
+    /// flag between CTAs would order.
+    pub fn made(&self, race: &Race) -> Option<LaterAccess> {
+        let (me, them) = (race.later.thread, race.earlier.thread);
         let global =
             matches!(race.location, Location::Global(_)) && race.rule != Rule::Asynchronous;
-        if !global || me.cta == race.earlier.thread.cta {
+        if !global || me.cta == them.cta {
             return None;
         }
         let cta = self.ctas.get(&me.cta)?;
-        Some(cta.known(me.warp)?.view(me.lane).times.own)
+        Some(LaterAccess {
+            time: cta.known(me.warp)?.view(me.lane).times.own,
+            earlier_known: cta.knows(them) >= race.time,
+        })
     }
 
-    /// For a race without a cause, whose later access was made at a time of its thread: whether `reader`, another thread of
-    /// one side's CTA, has read just now a flag of the other side's CTA that would have handed over what this has done, had
-    /// the first side waited for it.
-    pub fn flag_read_late(&self, race: &Race, made: Time, reader: Thread) -> Option<(Cause, Flag)> {
-        let sides = [(race.earlier.thread, race.time), (race.later.thread, made)];
+    /// For a race that nothing orders which came before it, except a flag that was written too early: whether `reader`, another
+    /// thread of one side's CTA, has read just now a flag that would have handed over what the other side has done, had the
+    /// first side waited for it.
+    pub fn flag_read_late(
+        &self,
+        race: &Race,
+        made: LaterAccess,
+        reader: Thread,
+    ) -> Option<(Cause, Flag)> {
+        let sides = [
+            (race.earlier.thread, race.time),
+            (race.later.thread, made.time),
+        ];
         let overtaken = reader.cta == race.earlier.thread.cta;
-        let [(them, _), (me, time)] = match overtaken {
+        let [(them, their_time), (me, time)] = match overtaken {
             true => sides,
             false => [sides[1], sides[0]],
         };
         let cta = self.ctas.get(&reader.cta)?;
+        let view = cta.known(reader.warp)?.view(reader.lane);
         let heard = cta.heard.get(&(reader.warp, reader.lane))?;
         let store = self.heard_store(heard)?;
         let writer = store.writer.thread;
-        let before = !store.knew(me, time);
+        // The reader has waited for the access before it has read the flag.
+        let parted = view.times.get(reader, them) >= their_time;
+        if parted || reader.cta != them.cta || reader == them || is_own_word(heard, race) {
+            return None;
+        }
+        // The writer may be of a third CTA that has acquired what this has done.
+        let access = Epoch { thread: me, time };
+        let acquired = (overtaken || !made.earlier_known) && view.times.get(reader, me) >= time;
+        let may_acquire = || {
+            let mut seen = { view.pending.iter() }.filter(|seen| seen.address == heard.key);
+            seen.any(|seen| self.releases.would_order(seen, access).is_some())
+        };
+        let hands_over = acquired || may_acquire();
+        let before = !hands_over && !store.knew(me, time);
         // The writer's own access came behind the flag.
         let early = before && writer == me;
-        let apart = reader.cta == them.cta && reader != them && writer.cta == me.cta;
-        if early || !apart || store.released == 0 || is_own_word(heard, race) {
+        if !hands_over && (early || writer.cta != me.cta || store.released == 0) {
             return None;
         }
         let flag = self.between(Location::of(heard.key), writer, reader);

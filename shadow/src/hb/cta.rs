@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use super::barrier::Arrivals;
 use super::clock::Time;
 use super::lanes::{Format, Lanes, View};
-use super::thread::{Epoch, Warp};
+use super::thread::{Epoch, Thread, Warp};
 use super::waits::Waits;
 use super::{Engine, Stats};
 
@@ -80,6 +80,14 @@ impl Cta {
     /// The clocks of all warps that have done something.
     pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut Lanes> {
         self.warps.iter_mut().filter_map(|of| of.lanes.as_mut())
+    }
+
+    /// The time of a thread of another CTA that some thread knows of.
+    pub(crate) fn knows(&self, other: Thread) -> Time {
+        let lanes = self.warps.iter().filter_map(|of| of.lanes.as_ref());
+        let views = lanes.flat_map(|lanes| lanes.groups().map(|(_, view)| view));
+        let times = views.map(|view| view.times.rest.get(other));
+        times.max().unwrap_or(0)
     }
 
     pub(crate) fn exited(&self, warp: u32) -> u32 {

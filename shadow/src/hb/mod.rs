@@ -57,7 +57,7 @@ use hashbrown::HashMap;
 
 pub use barrier::Arrival;
 use barrier::Cluster;
-pub use cause::{Cause, Flag};
+pub use cause::{Cause, Flag, LaterAccess};
 use clock::Sparse;
 pub use clock::Time;
 pub use copy::{Completion, Issue, Waited};
@@ -307,10 +307,10 @@ pub struct Engine {
     inits: Inits,
     memory: Memory,
     releases: Releases,
-    /// Strong stores and [`Atomics::Signal`]s, by the keys of their locations.
+    /// Strong stores, [`Atomics::Signal`]s and [`Atomics::Count`]s, by the keys of their locations.
     strong_stores: HashMap<u64, cause::StrongStore>,
-    /// The last one of each thread at a location.
-    own_stores: HashMap<(Thread, u64), cause::OwnStore>,
+    /// The last ones of each thread at a location.
+    own_stores: HashMap<(Thread, u64), cause::OwnStores>,
     /// What the `fence.sc`s of gpu scope or wider have published, and those of clusters and CTAs.
     sc_gpu: Sparse,
     sc_cluster: HashMap<u64, Sparse>,

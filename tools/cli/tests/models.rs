@@ -88,6 +88,23 @@ fn the_model_says_what_a_strong_conflict_is() {
 }
 
 #[test]
+fn a_journal_has_no_locks_but_the_text_shows_them() {
+    let as_gpu = |enter: &str, leave: &str| {
+        let body = counter(".volatile", enter, leave);
+        run(&body, &["--as-gpu"])
+    };
+    let enter = "after the lock is taken at line 9 of the PTX";
+    let leave = "before the lock is released at line 15 of the PTX";
+    let both = format!("help: put `__threadfence()` {enter}, and {leave}\n");
+    as_gpu("", "").ends(0, &["warning[CR011]", &both]);
+    as_gpu(FENCE, FENCE).ends(0, &["0 races"]);
+    // Each block takes a lock of its own.
+    let apart = counter(".volatile", FENCE, FENCE);
+    let apart = format!("mad.wide.u32 %lock, %n, 4, %lock;\n{apart}");
+    run(&apart, &["--as-gpu"]).ends(0, &["help: hold the same lock around both accesses\n"]);
+}
+
+#[test]
 fn an_order_of_locks_alone_is_a_warning_that_names_the_locks() {
     let take = "atom.acquire.gpu.global.cas.b32 %v, [%lock], 0, 1;\nsetp.ne.u32 %p, %v, 0;";
     let give = "st.release.gpu.global.u32 [%lock], 0;";

@@ -42,6 +42,9 @@ pub struct Repair {
     /// An mbarrier that hands the one access over, and that the thread of the other does not wait for.
     #[serde(default)]
     pub unwaited: Option<Unwaited>,
+    /// An arrival at a numbered barrier of the block that comes too early to hand an access over.
+    #[serde(default)]
+    pub early_arrival: Option<EarlyArrival>,
     /// If an access is an asynchronous copy of a group: lines of the program's own PTX in front of which a wait for it
     /// is missing. As few lines as possible are chosen for all races of the function. If the function waits behind the
     /// copy, but not for it, because its group is not committed, the line of that wait.
@@ -63,6 +66,22 @@ pub struct Repair {
     /// The later access is an asynchronous copy, and there is a path to the earlier one that does not wait for it.
     #[serde(default)]
     pub unfinished: bool,
+    /// By the text, the locks that the threads of the earlier and the later access have taken.
+    #[serde(default)]
+    pub locked: [Option<Locked>; 2],
+}
+
+/// A lock that a loop takes by an atomic before an access, and that is written again behind the access.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Locked {
+    /// The atomic that takes it.
+    pub taken: CodeLocation,
+    /// The write that releases it.
+    pub released: CodeLocation,
+    /// No fence stands between the atomic and the access.
+    pub no_entry_fence: bool,
+    /// No fence stands between the access and the release.
+    pub no_exit_fence: bool,
 }
 
 /// A barrier on one of several ways.
@@ -84,6 +103,19 @@ pub struct Unwaited {
     /// Every path between the two accesses has the arrival.
     #[serde(default)]
     pub is_between: bool,
+    /// Every path the other way, from the access that the wait is missing before to the other one, waits for an mbarrier.
+    #[serde(default)]
+    pub is_waited_back: bool,
+}
+
+/// An arrival before one of two accesses, at a barrier that the thread of the other has waited at. None follows the access
+/// before the next wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlyArrival {
+    /// The arrival.
+    pub arrival: CodeLocation,
+    /// It is made by the thread of the later access of this run.
+    pub by_later: bool,
 }
 
 /// An instruction.

@@ -1,5 +1,6 @@
 //! What a checker asks happens-before, and what becomes of the answer.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::instructions::NumberedSite;
 use crate::log::{self, Event};
 use crate::logged;
 use crate::options::Prove;
+use crate::pairs::Found;
 use crate::proofs::Proved;
 use crate::repair::{Known, Pair};
 use crate::replay::Replay;
@@ -194,7 +196,30 @@ impl Checker {
         let Some(module) = self.modules.get(&launch.module) else {
             return;
         };
-        let races = findings.found.iter().map(|found| {
+        // A flag that was read late is the cause, unless barriers of the block part the read from the access already.
+        let found = findings.found.iter().map(|found| {
+            let Some((cause, flag)) = found.read_late else {
+                return Cow::Borrowed(found);
+            };
+            let waits = match cause {
+                Cause::Overtaken { .. } => found.race.earlier.site,
+                _ => found.race.later.site,
+            };
+            let parted = flag.read.filter(|_| self.advises).is_some_and(|read| {
+                let lines = [read, waits].map(|site| findings.line(site));
+                module.code.are_parted(lines)
+            });
+            match parted {
+                true => Cow::Borrowed(found),
+                false => Cow::Owned(Found {
+                    cause: Some(cause),
+                    flag: Some(flag),
+                    ..found.clone()
+                }),
+            }
+        });
+        let found: Vec<Cow<'_, Found>> = found.collect();
+        let races = found.iter().map(|found| {
             let mut race = logged::race(launch, found, &module.named, &self.allocations);
             race.decided &= findings.is_sure(found);
             race.later_block = findings.is_by_later_block(found);
@@ -215,7 +240,7 @@ impl Checker {
             format!("PTX lines {earlier} and {later} misuse a barrier ({:?}), but the launch is proved as a whole", of.misuse)
         });
         let refuted: Vec<String> = refuted.chain(misused).collect();
-        let pairs = findings.found.iter().zip(&races).map(|(found, race)| {
+        let pairs = found.iter().zip(&races).map(|(found, race)| {
             let sides = [found.race.earlier.site, found.race.later.site];
             let [written, read] = [
                 found.flag.and_then(|flag| flag.written),
@@ -229,10 +254,6 @@ impl Checker {
                 flag_written: written,
                 own_flag: (found.flag).is_some_and(|of| of.writer == found.race.earlier.thread),
                 flag_read: read,
-                flag_read_late: found.flag_read_late.then(|| {
-                    let overtaken = matches!(found.cause, Some(Cause::Overtaken { .. }));
-                    usize::from(!overtaken)
-                }),
             }
         });
         let known = match self.advises {

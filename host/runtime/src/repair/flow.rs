@@ -10,16 +10,10 @@ use ptx::isa::{MemoryKind, MemoryOp, SyncOp, memory, sync};
 
 use super::divergence::{Among, Divergence};
 use crate::grid::Barriers;
-use crate::log::{
-    Around, Barrier, CodeLocation, Frame, Level, Neighbour, Outside, Passed, Point, Unwaited,
-};
+use crate::log::{Around, Barrier, CodeLocation, Frame, Level, Neighbour, Outside, Passed, Point};
 
 /// Most barriers for which a path that skips them is looked for.
 const BARRIERS: usize = 32;
-
-/// Suffixes of the waits for an mbarrier, and of the arrivals there.
-const WAITS: &[&str] = &["try_wait", "test_wait"];
-const ARRIVALS: &[&str] = &["arrive", "arrive_drop"];
 
 /// What is to order two accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,51 +157,6 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// The operations on mbarriers that have one of these suffixes.
-    fn on_mbarriers(&self, suffixes: &'static [&'static str]) -> impl Iterator<Item = usize> {
-        let all = self.body.instructions();
-        let has = |of: &Instruction| {
-            of.opcode == "mbarrier" && suffixes.iter().any(|suffix| of.has(suffix))
-        };
-        all.filter(move |(_, of)| has(of)).map(|(at, _)| at)
-    }
-
-    /// The arrival at an mbarrier after one of two statements, if no wait precedes the other.
-    pub(super) fn unwaited(&self, [earlier, later]: [usize; 2]) -> Option<Unwaited> {
-        if earlier == later {
-            return None;
-        }
-        let free = |way| self.reaches(way, &[], RequiredOrder::Block);
-        let waits: Vec<usize> = self.on_mbarriers(WAITS).collect();
-        let found = |arrival, before_earlier, is_between| Unwaited {
-            arrival: self.place(arrival),
-            before_earlier,
-            is_between,
-        };
-        let ways = [(later, earlier, true), (earlier, later, false)];
-        // All threads arrive between the two, and wait after the second of them, or never.
-        let between = ways.iter().find_map(|&(from, to, before_earlier)| {
-            let is_between = |&at: &usize| {
-                self.instruction(at).is_some_and(|of| of.guard.is_none())
-                    && free([from, at])
-                    && !self.reaches([from, to], &[at], RequiredOrder::Block)
-                    && self.reaches([at, to], &waits, RequiredOrder::Block)
-            };
-            let arrival = free([from, to]).then(|| self.on_mbarriers(ARRIVALS).find(is_between));
-            Some(found(arrival.flatten()?, before_earlier, true))
-        });
-        between.or_else(|| {
-            ways.into_iter().find_map(|(from, to, before_earlier)| {
-                let reached = |at: usize| self.cfg.dominates(0, self.cfg.block_of(at));
-                if waits.iter().any(|&wait| reached(wait) && free([wait, to])) {
-                    return None;
-                }
-                let arrival = self.on_mbarriers(ARRIVALS).find(|&at| free([from, at]))?;
-                Some(found(arrival, before_earlier, false))
-            })
-        })
-    }
-
     /// The arrival at an mbarrier behind an asynchronous copy, if no commit of a group is behind it.
     pub(super) fn completes(&self, copy: usize) -> Option<CodeLocation> {
         let Some(RequiredOrder::Wait { bulk: false }) = self.awaited(copy) else {
@@ -259,6 +208,12 @@ impl<'a> Flow<'a> {
     pub(super) fn store(&self, at: usize) -> Option<MemoryOp> {
         let op = self.instruction(at).and_then(memory);
         op.filter(|op| op.kind == MemoryKind::Store)
+    }
+
+    /// The operand with the address of a statement's access.
+    pub(super) fn address(&self, at: usize) -> Option<&'a Operand> {
+        let instruction = self.instruction(at)?;
+        instruction.operands.get(memory(instruction)?.address)
     }
 
     /// Whether a statement comes before another one, and never after it.
