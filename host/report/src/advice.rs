@@ -548,11 +548,12 @@ fn help(
         return (help, Some(cause));
     }
     if let Some(fixed) = fixed(race, accesses, sources) {
-        // What names a flag repairs all that this flag hands over.
+        // What names a flag repairs all that this flag hands over. The same statements may access many flags.
         let one = race.flag.is_some() || race.why == Why::Fences;
         let cause = one.then(|| causes::Cause {
             what: accesses[1].function.clone(),
-            places: [fixed.clone()].into(),
+            places: [fixed_at_any_flag(race, accesses, sources).unwrap_or_else(|| fixed.clone())]
+                .into(),
         });
         return (fixed, cause);
     }
@@ -564,6 +565,27 @@ fn help(
     }
     let remedy = remedy::choose(race, accesses, sources);
     (remedy.text(), remedy.cause(race, accesses))
+}
+
+/// The advice where the text of the kernel does not matter, for whatever flag the same statements access. None if these are
+/// not known.
+fn fixed_at_any_flag(
+    race: &log::Race,
+    accesses: &[Access; 2],
+    sources: &Sources,
+) -> Option<String> {
+    let flag = race.flag.as_ref()?;
+    let is_known = flag.places.iter().all(Option::is_some);
+    let any = log::Word {
+        address: 0,
+        allocation: None,
+        ..flag.clone()
+    };
+    let race = log::Race {
+        flag: Some(any),
+        ..race.clone()
+    };
+    fixed(&race, accesses, sources).filter(|_| is_known)
 }
 
 /// Advice for strong accesses whose scopes do not include each other's thread.

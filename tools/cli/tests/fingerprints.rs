@@ -252,7 +252,10 @@ fn a_baseline_of_one_mode_holds_in_the_others() {
         let suppress = workdir.tool(&["suppress", &known, "--reason", "known"]);
         workdir.write("known.toml", &suppress.stdout);
         for mode in modes {
-            run(mode, "--suppressions known.toml --strict").ends(0, &["0 races"]);
+            // Modes in which some rules are not judged are incomplete. No suppression is unused in any.
+            let code = if mode.is_empty() { 0 } else { 75 };
+            let strict = run(mode, "--suppressions known.toml --strict");
+            strict.ends(code, &["0 races"]).lacks(&["is unused"]);
         }
     }
 }
