@@ -83,11 +83,7 @@ pub struct HappensBefore {
 
 impl HappensBefore {
     pub(crate) fn new(instructions: Arc<Instructions>, shape: Shape, model: Option<Model>) -> Self {
-        let wanted = match model {
-            Some(Model::Ptx) => false,
-            None => instructions.stores_strongly,
-            Some(Model::Scoped) => instructions.stores_strongly || instructions.exchanges_to_store,
-        };
+        let wanted = model != Some(Model::Ptx) && instructions.stores_strongly;
         Self {
             strong: wanted.then(|| Strong::new(shape, instructions.looks)),
             barriers: None,

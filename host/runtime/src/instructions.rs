@@ -1,6 +1,6 @@
 //! What the instructions of a module mean to the happens-before engine.
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use ptx::ast::{Instruction, Module, Operand};
 use ptx::isa::{self, AtomicOp, MbarrierOp, MemoryKind, MemoryOp, Semantics, SyncOp};
@@ -26,8 +26,6 @@ pub(crate) struct Instructions {
     pub(crate) looks: bool,
     /// Some instruction is a strong load or store, and no atomic.
     pub(crate) stores_strongly: bool,
-    /// Some exchange only stores.
-    pub(crate) exchanges_to_store: bool,
     /// Some instruction swaps, so that there may be locks.
     pub(crate) swaps: bool,
 }
@@ -46,8 +44,6 @@ pub(crate) struct Meaning {
     pub(crate) whole_warp: bool,
     /// An `atom.exch` or `atom.cas` that [`events::Observer::exchanged`] receives more of.
     pub(crate) swaps: bool,
-    /// An `atom.exch` whose result nothing reads: it only stores.
-    pub(crate) only_stores: bool,
     /// An atomic that [`events::Observer::updated`] receives more of.
     pub(crate) updates: bool,
     /// Bytes of a lane's line, for matrix loads and stores; else 0.
@@ -118,12 +114,6 @@ impl Instructions {
             let counts = ptx::counts(module, function);
             let versions = ptx::versions(module, function);
             let narrow = ptx::narrow(module, function);
-            let mut read = HashSet::new();
-            for (_, instruction) in body.instructions() {
-                isa::register_reads(instruction, |name| {
-                    read.insert(name);
-                });
-            }
             all.looks |= !versions.opens.is_empty();
             let mut numbers = HashMap::new();
             let mut behind = Vec::new();
@@ -185,9 +175,6 @@ impl Instructions {
                     fences_inits,
                     whole_warp: isa::sync::is_full_warp_barrier(instruction),
                     swaps: memory.as_ref().is_some_and(|op| swaps(instruction, op)),
-                    only_stores: memory.as_ref().is_some_and(|op| {
-                        op.op == Some(AtomicOp::Exch) && !gives_back(instruction, &read)
-                    }),
                     updates: memory.as_ref().is_some_and(updates),
                     line: isa::matrix::lines(instruction).map_or(0, |lines| lines.bytes),
                     expects: instruction.has("expect_tx"),
@@ -207,7 +194,6 @@ impl Instructions {
                     found: None,
                 };
                 all.swaps |= meaning.swaps;
-                all.exchanges_to_store |= meaning.only_stores;
                 let offset = loaded(instruction.span.start);
                 copies.extend(copied(instruction.span.start).map(|copy| (offset, copy)));
                 if let Some(count) = counts.found.get(&statement) {
@@ -271,13 +257,6 @@ impl Instructions {
 fn swaps(instruction: &Instruction, op: &MemoryOp) -> bool {
     let swap = instruction.has("exch") || instruction.has("cas");
     swap && op.kind == MemoryKind::Rmw && op.vector <= 1 && op.bytes_per_element <= 8
-}
-
-/// Whether something reads a register that the instruction writes, of those that are read.
-fn gives_back(instruction: &Instruction, read: &HashSet<&str>) -> bool {
-    let mut gives = false;
-    isa::register_writes(instruction, |name| gives |= read.contains(name));
-    gives
 }
 
 fn updates(op: &MemoryOp) -> bool {

@@ -2,8 +2,7 @@
 //!
 //! Two strong accesses to one scalar, one a plain load or store and one a write, each in the scope of
 //! the other, are such a conflict unless the causality order has them, or the scalar is one that
-//! threads communicate through. An exchange whose result is not used counts as a store.
-//! Threads communicate through a scalar if somewhere a load of it decides the exit of a loop, some access to it is an
+//! threads communicate through: somewhere a load of it decides the exit of a loop, some access to it is an
 //! acquire or a release, or it is a lock. docs/memory-model.md has the definition.
 //!
 //! The order is kept by clocks of its own, which differ from the [`Engine`]'s in three ways, so that
@@ -126,8 +125,6 @@ pub struct Use {
     pub signal: bool,
     /// It is part of a synchronisation that is known as such, and only orders.
     pub known: bool,
-    /// It is an exchange whose result is not used: a store, unless what it accesses is a lock.
-    pub only_stores: bool,
     /// How it looks at a version.
     pub look: Look,
 }
@@ -253,12 +250,7 @@ impl Strong {
                 }
                 if !of.known {
                     let party = Party { thread: me, scope };
-                    let kind = match of.only_stores {
-                        true => OpKind::Store,
-                        false => access.kind,
-                    };
-                    let access = Access { kind, ..*access };
-                    self.look(main, lock_order, party, &access, key, signal);
+                    self.look(main, lock_order, party, access, key, signal);
                 }
                 if let Some(versions) = &mut self.versions {
                     versions.access(me, access, key, of.look, self.engine.own(me));

@@ -6,7 +6,6 @@ use shadow::hb::{Access, Atomics, Look, Swap, SwapValue, Update, Use};
 
 use super::{HappensBefore, active};
 use crate::instructions::Meaning;
-use crate::options::Model;
 use crate::pairs::Class;
 use crate::sides::at;
 
@@ -21,8 +20,6 @@ impl HappensBefore {
             // A word that is swapped may be a lock.
             signal: meaning.signal || meaning.swaps && !self.knows_swaps,
             known: meaning.grid.is_some(),
-            // What is written as an atomic is meant to be one, but for the model of hardware detectors.
-            only_stores: meaning.only_stores && self.model == Some(Model::Scoped),
             look: Look {
                 swap: meaning.swaps.then_some(values),
                 ..meaning.look

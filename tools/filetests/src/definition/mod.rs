@@ -59,8 +59,6 @@ pub struct Launch<'a> {
     pub gives: &'a BTreeSet<u32>,
     /// Lines of `cp.async.mbarrier.arrive`.
     pub copies_arrive: &'a BTreeSet<u32>,
-    /// Lines of exchanges whose result nothing reads.
-    pub unread_exchanges: &'a BTreeSet<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

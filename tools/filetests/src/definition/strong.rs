@@ -113,8 +113,7 @@ impl Run {
         }
         let earlier = earlier.clone();
         for &before in &earlier[..earlier.len() - 1] {
-            if !self.conflicts(launch, before, node) || self.counted(launch, &earlier, before, node)
-            {
+            if !self.conflicts(launch, before, node) || self.counted(&earlier, before, node) {
                 continue;
             }
             let unordered = LENIENT.map(|under| {
@@ -143,26 +142,18 @@ impl Run {
         let (Some(mine), Some(theirs)) = (one.order.scope(), other.order.scope()) else {
             return false;
         };
-        let [one_kind, other_kind] = [a, b].map(|node| self.kind(launch, node));
         first.thread != second.thread
             && (writes(one.kind) || writes(other.kind))
-            && !(one_kind.is_some_and(atomic) && other_kind.is_some_and(atomic))
+            && !(atomic(one.kind) && atomic(other.kind))
             && launch.mutual(party(first.thread, mine), party(second.thread, theirs))
     }
 
-    /// What an access does: an exchange whose result nothing reads only stores.
-    fn kind(&self, launch: &Launch<'_>, node: usize) -> Option<OpKind> {
-        let unread = launch.unread_exchanges.contains(&self.nodes[node].line);
-        match self.nodes[node].what {
-            What::Access(..) if unread => Some(OpKind::Store),
+    /// Whether a store comes behind an atomic that a later atomic of its own thread has counted.
+    fn counted(&self, accesses: &[usize], a: usize, b: usize) -> bool {
+        let kind = |node: usize| match self.nodes[node].what {
             What::Access(access, _) => Some(access.kind),
             _ => None,
-        }
-    }
-
-    /// Whether a store comes behind an atomic that a later atomic of its own thread has counted.
-    fn counted(&self, launch: &Launch<'_>, accesses: &[usize], a: usize, b: usize) -> bool {
-        let kind = |node: usize| self.kind(launch, node);
+        };
         let counts = |&node: &usize| {
             let own = self.nodes[node].thread == self.nodes[b].thread;
             node > a && own && kind(node) == Some(OpKind::Rmw)

@@ -1,6 +1,5 @@
 //! A random kernel as PTX, one instruction per line.
 
-mod exchanges;
 mod functions;
 mod gates;
 mod locks;
@@ -28,8 +27,6 @@ pub struct Text {
     pub gives: BTreeSet<u32>,
     /// Lines of `cp.async.mbarrier.arrive`.
     pub copies_arrive: BTreeSet<u32>,
-    /// Lines of exchanges whose result nothing reads.
-    pub unread_exchanges: BTreeSet<u32>,
 }
 
 /// The name of the kernel, whose only parameter is the address of its global memory. Those beside it have
@@ -45,7 +42,6 @@ pub fn write(kernel: &Kernel) -> Text {
         takes: BTreeSet::new(),
         gives: BTreeSet::new(),
         copies_arrive: BTreeSet::new(),
-        unread_exchanges: BTreeSet::new(),
     };
     for line in [".version 8.6", ".target sm_90", ".address_size 64", ""] {
         text.lines.push(line.to_owned());
@@ -59,7 +55,6 @@ pub fn write(kernel: &Kernel) -> Text {
     text.copies_arrive = lines
         .filter(|&line| text.has(line, "cp.async.mbarrier.arrive"))
         .collect();
-    text.unread_exchanges = text.unread_exchanges();
     text
 }
 

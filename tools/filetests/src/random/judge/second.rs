@@ -91,7 +91,6 @@ impl Recorded {
             takes: &text.takes,
             gives: &text.gives,
             copies_arrive: &text.copies_arrive,
-            unread_exchanges: &text.unread_exchanges,
         };
         match self.kernel.cooperative() {
             // The barrier of the grid is taken for more than its accesses.
