@@ -4,9 +4,8 @@
 //
 //@[clean] expect: no-race
 //@[racy] expect: advised
-//@[racy] says: help: release after the first access: put `__threadfence()` before the write of the flag at advice_generations.cu:31 (in `arrived`), or
-//@[racy] says: help: release after the first access: put `__threadfence()` before the write of the flag at advice_generations.cu:50 (in `arrived`), or
-//@[racy] says: help: put `__syncthreads()` between the read of the flag at advice_generations.cu:74 (in `generation`) and the first access: the flag orders
+//@[racy] says: help: release after the first access: put `__threadfence()` before the write of the flag at advice_generations.cu:27 (in `arrived`), or
+//@[racy] says: help: put `__syncthreads()` between the read of the flag at advice_generations.cu:32 (in `generation`) and the first access: the flag orders
 //@[racy] says: SUMMARY: cudarun-check: 3 races (3 errors)
 #include "app.h"
 
@@ -21,42 +20,34 @@ const int kBlocks = 4, kThreads = 64, kCount = kBlocks * kThreads, kRounds = 3;
 __device__ unsigned arrived;
 __device__ volatile unsigned generation;
 
-// Called, and so in another function than the accesses.
-__device__ __noinline__ void no_release()
+// Thread 0 of each block.
+__device__ __forceinline__ void count_and_wait()
 {
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned mine = generation;
-        ADVISED(__threadfence();)
-        if (atomicAdd(&arrived, 1) == gridDim.x - 1) {
-            atomicExch(&arrived, 0);
-            __threadfence();
-            generation = mine + 1;
-        } else {
-            while (generation == mine) {}
-        }
+    unsigned mine = generation;
+    if (atomicAdd(&arrived, 1) == gridDim.x - 1) {
+        atomicExch(&arrived, 0);
         __threadfence();
+        generation = mine + 1;
+    } else {
+        while (generation == mine) {}
     }
-    __syncthreads();
+    __threadfence();
 }
 
-// The same inlined.
 __device__ __forceinline__ void no_release_inlined()
 {
     __syncthreads();
     if (threadIdx.x == 0) {
-        unsigned mine = generation;
         ADVISED(__threadfence();)
-        if (atomicAdd(&arrived, 1) == gridDim.x - 1) {
-            atomicExch(&arrived, 0);
-            __threadfence();
-            generation = mine + 1;
-        } else {
-            while (generation == mine) {}
-        }
-        __threadfence();
+        count_and_wait();
     }
     __syncthreads();
+}
+
+// Called, and so in another function than the accesses.
+__device__ __noinline__ void no_release()
+{
+    no_release_inlined();
 }
 
 // Only thread 0 waits for the other blocks.
@@ -64,16 +55,8 @@ __device__ __noinline__ void no_barrier()
 {
     __syncthreads();
     if (threadIdx.x == 0) {
-        unsigned mine = generation;
         __threadfence();
-        if (atomicAdd(&arrived, 1) == gridDim.x - 1) {
-            atomicExch(&arrived, 0);
-            __threadfence();
-            generation = mine + 1;
-        } else {
-            while (generation == mine) {}
-        }
-        __threadfence();
+        count_and_wait();
     }
     ADVISED(__syncthreads();)
 }

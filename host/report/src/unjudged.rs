@@ -60,7 +60,7 @@ impl Unjudged {
             .map(|(launches, what)| format!("{what} not judged in {}", counted(launches, "launch")))
     }
 
-    /// What `--strict` asks for: all but misuse of barriers, which only the simulated device judges.
+    /// What `--strict` asks for: all but misuse of barriers, which checks on a GPU judge for mbarriers only.
     pub(crate) fn of_races(self) -> Self {
         Self {
             barriers: 0,
